@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve browser neighbours test test-rest test-all fuzz kills cluster lint house type docs bench dist reproducible release-check image-check format clean
+.PHONY: demo serve browser neighbours test test-rest test-all fuzz sequences kills cluster lint house type docs bench dist reproducible release-check image-check format clean
 
 demo: $(VENV)/cli ## learn 12,582 classes from text, explain, teach and undo
 	$(BIN)/longtail demo
@@ -31,6 +31,9 @@ neighbours: $(VENV)/dev ## tests with Annif and MLflow themselves, in environmen
 
 fuzz: $(VENV)/dev ## a million hostile model files; goes on where it stopped
 	$(BIN)/python -m tests.fuzz --cases 1000000
+
+sequences: $(VENV)/dev ## random sequences of 50 changes, for 15 minutes
+	$(BIN)/python -m tests.sequences
 
 kills: $(VENV)/dev ## kill a process that changes a model, 300 times
 	LONGTAIL_KILLS=300 $(BIN)/python -m pytest tests/persistence/test_journal_crashes.py -k any_moment

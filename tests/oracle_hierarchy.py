@@ -56,9 +56,8 @@ def deepest(shares: Mapping[str, float], parents: Parents, threshold: float) -> 
 
 def sweep(
     documents: Sequence[tuple[Mapping[str, float], str]], parents: Parents, threshold: float
-) -> tuple[int, int, int]:
-    """Return how many documents are answered at a threshold, how many correctly, and how deep."""
+) -> tuple[int, int]:
+    """Return how many documents are answered at a threshold, and how many correctly."""
     answers = [(deepest(shares, parents, threshold), truth) for shares, truth in documents]
     given = [(node, truth) for node, truth in answers if node is not None]
-    n_correct = sum(node in ancestors(truth, parents) for node, truth in given)
-    return len(given), n_correct, sum(depth(node, parents) for node, _ in given)
+    return len(given), sum(node in ancestors(truth, parents) for node, truth in given)

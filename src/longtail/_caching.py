@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ else:
 Known = Mapping[str, Any] | None  # values of cached properties by name
 
 
-def keep_known(instance: object, known: Known) -> None:
-    """Keep values of cached properties; for the `__post_init__` of a frozen dataclass alone."""
-    for name, value in (known or {}).items():
-        object.__setattr__(instance, name, value)
+@dataclass(frozen=True, eq=False)
+class WithKnown:
+    """A frozen dataclass that may be made with values of its cached properties."""
+
+    known: InitVar[Known] = field(default=None, kw_only=True)
+
+    def __post_init__(self, known: Known) -> None:
+        for name, value in (known or {}).items():
+            object.__setattr__(self, name, value)

@@ -72,14 +72,14 @@ def as_texts(texts: Any) -> list[str]:
     return values
 
 
-def as_labels(y: Any, *, most_padding: int = _MAX_PADDING) -> NDArray[Any]:
+def as_labels(y: Any, *, max_padding: int = _MAX_PADDING) -> NDArray[Any]:
     """Return labels as an array in which no two of them are confused, or say why there is none.
 
     Parameters
     ----------
     y : array-like of shape (n_documents,)
         A column of strings, integers, booleans or floats, all of one type.
-    most_padding : int
+    max_padding : int
         Bytes that strings of unequal length may take in an array of a fixed width.
 
     Returns
@@ -115,7 +115,7 @@ def as_labels(y: Any, *, most_padding: int = _MAX_PADDING) -> NDArray[Any]:
         raise _mixed_labels(values, kinds)
     if "str" in found:
         is_object = getattr(y, "dtype", None) == np.dtype(object)
-        return _to_strings(values, -1 if is_object else most_padding)
+        return _to_strings(values, -1 if is_object else max_padding)
     if "float" in found:
         return _to_floats(values)
     return _to_integers(values) if "int" in found else np.array(values, np.bool_)
@@ -161,9 +161,14 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def as_plain(label: Any) -> Any:
+    """Return a label as a Python value, not a numpy scalar."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def show_label(label: Any) -> str:
     """Return a label as it is written in Python: 'a', not np.str_('a'); a long one shortened."""
-    shown = repr(label.item() if isinstance(label, np.generic) else label)
+    shown = repr(as_plain(label))
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
@@ -236,7 +241,7 @@ def _mixed_labels(values: list[Any], kinds: dict[type, str | None]) -> ValueErro
     )
 
 
-def _to_strings(values: list[str], most_padding: int) -> NDArray[Any]:
+def _to_strings(values: list[str], max_padding: int) -> NDArray[Any]:
     """Return strings as an array; numpy drops NUL characters at the end of a string."""
     for document, label in enumerate(values):
         if label.endswith("\0"):
@@ -246,7 +251,7 @@ def _to_strings(values: list[str], most_padding: int) -> NDArray[Any]:
             )
     lengths = np.fromiter(map(len, values), np.int64, len(values))
     padding = 4 * (lengths.max() * len(values) - lengths.sum())
-    return np.array(values, object if padding > most_padding else np.str_)
+    return np.array(values, object if padding > max_padding else np.str_)
 
 
 def _to_integers(values: list[Any]) -> NDArray[Any]:

@@ -58,3 +58,5 @@ N_SUMS, N_OBSERVED = 6, 5
 MIN_WEIGHT, MAX_WEIGHT = 0.05, 1.5
 LARGEST_OBSERVED = 2.0**53
 LARGEST_SLOPE = 4.0  # of the doubt about short documents
+
+LARGEST_NGRAM = 16  # words; each size takes as much memory as the words

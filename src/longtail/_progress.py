@@ -48,10 +48,7 @@ def advance(step: str, done: int, total: int) -> None:
 class StageReporter:
     """Passes stages on, with the time that has gone by.
 
-    Parameters
-    ----------
-    verbose : int
-        Above 0, a line for each stage goes to standard error.
+    With `verbose` above 0 a line for each stage goes to standard error.
     """
 
     def __init__(self, verbose: int = 0) -> None:

@@ -283,7 +283,7 @@ _READERS: dict[str, Any] = {
 
 
 def read_record(text: str, fields: Fields) -> Record | None:
-    """Return the record that a text holds; None for a plain text, which holds none as it should."""
+    """Return the record that a text holds; None for a plain text."""
     if not text.startswith("{"):
         return None
     try:

@@ -87,11 +87,6 @@ def check_k(k: int, n_classes: int) -> int:
     return int(k)
 
 
-def check_top_terms(top_terms: int) -> None:
-    """Refuse anything but a whole number of terms."""
-    check_integer("top_terms", top_terms, 0)
-
-
 def check_precision(precision: float) -> None:
     """Refuse anything but a number between 0 and 1."""
     is_number = isinstance(precision, numbers.Real) and not isinstance(precision, bool)

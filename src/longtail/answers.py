@@ -7,8 +7,11 @@ hierarchy), labels in its own type, and the arguments that limit its classes.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from longtail._constants import EXPECTED
 
 if TYPE_CHECKING:
     from longtail.results import TopK
@@ -23,6 +26,39 @@ def class_texts(model: Any) -> dict[Any, str]:
     """Return the names or descriptions of classes; models of counts have none."""
     texts: dict[Any, str] = getattr(model, "class_texts_", {})
     return texts
+
+
+def text_columns(model: Any) -> tuple[str, ...]:
+    """Return the columns of a record that make up its text, or all its fields."""
+    fields, columns = model.vocabulary_.options.fields, model.columns_
+    names: tuple[str, ...] = () if columns is None else columns.text
+    return fields.names if fields is not None else names or ("text",)
+
+
+def check_takes_texts(model: Any, path: str | os.PathLike[str], program: str) -> None:
+    """Refuse a model that takes counts, for a program that has texts."""
+    if not model.takes_texts:
+        raise ValueError(
+            f"{os.fspath(path)}: holds a {type(model).__name__}, which takes counts; {program} "
+            "a model that takes texts. Fit one with: longtail fit, or TextClassifier."
+        )
+
+
+def read_expected(
+    table: Any, calibration_error: float
+) -> dict[str, tuple[float, float | None, float | None]]:
+    """Return value and interval of what to expect on new documents, of what is known, by name.
+
+    `table` is that of a self-check, with -1 for what is not known. A model that was recalibrated
+    has another calibration error than the table, without an interval.
+    """
+    rows: dict[str, Any] = dict(zip(EXPECTED, table.tolist(), strict=True))
+    known = {name: tuple(row) for name, row in rows.items() if row[0] >= 0}
+    if "accuracy" in known:
+        found, *bounds = rows["calibration_error"]
+        is_same = math.isclose(found, calibration_error, abs_tol=1e-5)
+        known["calibration_error"] = calibration_error, *(bounds if is_same else (None, None))
+    return known
 
 
 def find_path(model: Any, label: Any) -> list[Any]:

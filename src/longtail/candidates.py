@@ -33,7 +33,8 @@ class Candidate:
         What the terms of the document that speak most for the class contribute to its score. Terms
         that most classes share are not among them.
     examples : tuple of str
-        Terms of the last documents of the class, where the model keeps any (`memory`).
+        Terms of the last documents of the class, where the model keeps any (`memory`); of those
+        nearest to the document where it ranks by embeddings.
     """
 
     label: Any

@@ -117,18 +117,14 @@ class TopK:
         return "\n".join([*lines, *self._left_out()])
 
     def _repr_html_(self) -> str:
-        header = "<tr><th>document</th><th>rank</th><th>class</th><th>score</th></tr>"
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for document, candidates in self._shown():
-            for rank, (label, score) in enumerate(candidates, 1):
-                rows.append(
-                    f"<tr><td>{document}</td><td>{rank}</td><td>{html.escape(str(label))}</td>"
-                    f"<td>{score:.3g}</td></tr>"
-                )
-            if not candidates:
-                rows.append(f"<tr><td>{document}</td><td></td><td>no candidate</td><td></td></tr>")
+            rows += [
+                (str(document), str(rank), str(label), f"{score:.3g}")
+                for rank, (label, score) in enumerate(candidates, 1)
+            ] or [(str(document), "", "no candidate", "")]
         more = "".join(f"<p>{line.strip()}</p>" for line in self._left_out())
-        return f"<table>{header}{''.join(rows)}</table>{more}"
+        return html_table(rows, ("document", "rank", "class", "score")) + more
 
     def _shown(self) -> Iterator[tuple[int, list[tuple[Any, float]]]]:
         """Yield the candidates of the documents that are shown."""
@@ -242,31 +238,6 @@ class NodeAnswers:
 
 
 @dataclass(frozen=True)
-class NodeThreshold:
-    """The share of the candidates from which on the deepest nodes reach a precision.
-
-    Attributes
-    ----------
-    threshold : float
-        The share; NaN where the precision cannot be reached.
-    expected_precision : float
-        What held-out documents reached; NaN likewise.
-    coverage : float
-        The share of held-out documents that are answered, if not by a class then by a node.
-    mean_depth : float
-        How far the answers are from the top, on average over all held-out documents; 0 for none.
-    n_documents : int
-        How many held-out documents are answered; 0 where none were held out.
-    """
-
-    threshold: float
-    expected_precision: float
-    coverage: float
-    mean_depth: float
-    n_documents: int
-
-
-@dataclass(frozen=True)
 class Health:
     """How far a model has moved from what it was when it was fitted; prints as a table.
 
@@ -348,11 +319,7 @@ class Health:
         return "\n".join(f"{name:<{n_columns}}  {value}" for name, value in rows)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>"
-            for name, value in self.rows()
-        )
-        return f"<table>{cells}</table>"
+        return html_table(self.rows())
 
 
 @dataclass(frozen=True)
@@ -387,6 +354,9 @@ class Explanation:
     meaning : float or None
         What the embedding of the document adds, where the model ranks by these; then it is a part
         of the score beside terms, rest and constant.
+    nearest : tuple of (tuple of terms, float)
+        The documents of the class whose embeddings are nearest, where the model keeps any
+        (`memory`): the terms that weigh most in each, and the cosine.
     """
 
     label: Any
@@ -400,6 +370,7 @@ class Explanation:
     common: Mapping[Hashable, float] = field(default_factory=dict)
     against: Explanation | None = None
     meaning: float | None = None
+    nearest: tuple[tuple[tuple[Hashable, ...], float], ...] = ()
 
     def beside(self, against: Explanation | None = None) -> Explanation:
         """Return the explanation beside that of its runner-up, if there is one."""
@@ -416,6 +387,7 @@ class Explanation:
             terms={rename(term): value for term, value in self.terms.items()},
             common={rename(term): value for term, value in self.common.items()},
             against=self.against and self.against.rename_terms(rename),
+            nearest=tuple((tuple(map(rename, terms)), cosine) for terms, cosine in self.nearest),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -429,6 +401,7 @@ class Explanation:
             "rest": self.rest,
             "constant": self.constant,
             **({} if self.meaning is None else {"meaning": self.meaning}),
+            **({"nearest": self._list_nearest()} if self.nearest else {}),
         }
 
     def term_lines(self) -> list[tuple[str, float]]:
@@ -444,6 +417,13 @@ class Explanation:
             lines.append((f"(shared by most classes: {first}{more})", folded))
         lines += [("(other terms)", self.rest - folded), ("(class)", self.constant)]
         return lines if self.meaning is None else [*lines, ("(meaning)", self.meaning)]
+
+    def nearest_lines(self) -> list[tuple[str, float]]:
+        """Return the nearest documents of the class as their terms, and the cosines."""
+        return [(" ".join(map(str, terms)), cosine) for terms, cosine in self.nearest]
+
+    def _list_nearest(self) -> list[dict[str, Any]]:
+        return [{"terms": [*map(str, terms)], "cosine": cosine} for terms, cosine in self.nearest]
 
     def feature_lines(self) -> list[tuple[str, float]]:
         """Return the lines of a table of features; they add up to the score.
@@ -485,19 +465,25 @@ class Explanation:
             title += f", {self.features['name']:+.4f} because of its name"
         if self.runner_up is not None:
             title += f", before {_printable(str(self.runner_up))} ({self.runner_up_score:.4f})"
-        return "\n".join([title, *lines])
+        near = [f"near ({cosine:.2f}): {_printable(text)}" for text, cosine in self.nearest_lines()]
+        return "\n".join([title, *lines, *near])
 
     def _repr_html_(self) -> str:
-        def row(cells: Iterable[str], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-        caption = html.escape(str(self.label))
+        caption = str(self.label)
         if self.runner_up is not None:
-            caption += f", runner-up {html.escape(str(self.runner_up))}"
-        body = "".join(row(cells, "td") for cells in self._rows())
-        return (
-            f"<table><caption>{caption}</caption>{row(('', *self._header()), 'th')}{body}</table>"
-        )
+            caption += f", runner-up {self.runner_up}"
+        return html_table(self._rows(), ("", *self._header()), caption)
+
+
+def html_table(rows: Iterable[Iterable[str]], header: Iterable[str] = (), caption: str = "") -> str:
+    """Return cells of text as a table for a notebook."""
+
+    def row(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    above += row(header, "th") if header else ""
+    return f"<table>{above}{''.join(row(cells, 'td') for cells in rows)}</table>"
 
 
 def _printable(text: str) -> str:

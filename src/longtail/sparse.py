@@ -100,7 +100,8 @@ def splice_rows(tables: Sequence[Table], *sources: Integers, **known: NDArray[An
 
 def stack_rows(tables: Sequence[Table]) -> Table:
     """Return the rows of tables, one table after the other."""
-    first, lengths = tables[0], [np.diff(table.indptr) for table in tables]
+    first = tables[0]
+    lengths = [table.indptr[1:] - table.indptr[:-1] for table in tables]  # faster than np.diff
     arrays = {
         name: np.concatenate([getattr(t, name)[t.indptr[0] : t.indptr[-1]] for t in tables])
         for name, _ in first._arrays(first.ENTRIES)
@@ -257,12 +258,6 @@ class CountMatrix(RowTable):
             return cls.from_matrix(sp.csr_array((data, indices, indptr), shape=shape))
         narrow = indices.astype(index_dtype(n_terms), copy=False)
         return cls(indptr, narrow, _narrow(data, largest), n_terms)
-
-
-def stack_embeddings(tables: Sequence[CountMatrix]) -> NDArray[np.int16] | None:
-    """Return the embeddings of the documents of tables, where all of them have any."""
-    given = [table.embeddings for table in tables if table.embeddings is not None]
-    return np.concatenate(given) if given and len(given) == len(tables) else None
 
 
 def check_sparse(X: Any, name: str = "X") -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +57,30 @@ def test_commands_take_an_encoder(path: Path, tmp_path: Path) -> None:
     run(*NAMED, "teach", copy, "c1 c2", "--class", "an owl", "-q")
     assert "an owl" in load(copy).classes_
     assert "open it with that encoder" in run("teach", copy, "c1", "--class", "owl", code=1)
+
+
+@pytest.mark.slow
+def test_processes_take_an_encoder(path: Path, tmp_path: Path) -> None:
+    """They are told where the module is, also where that is the current directory."""
+    (tmp_path / "encoders.py").write_text("from tests.unit.test_embedder import encode\n")
+    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in NEW))
+    shutil.copy(path.parent / "train.jsonl", tmp_path)
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    longtail = [sys.executable, "-P", "-m", "longtail", "--embedder", "encoders:encode"]
+
+    def run(*words: str) -> None:
+        done = subprocess.run([*longtail, *words], cwd=tmp_path, env=environment, check=False)
+        assert done.returncode == 0
+
+    columns = ("--text", "text", "--label", "label")
+    run("fit", "train.jsonl", *columns, "-o", "one", "--quiet")
+    run("fit", "train.jsonl", *columns, "-o", "two", "--quiet", "--workers", "2")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    run("predict", "two", "new.jsonl", "--workers", "2", "-o", "out", "--quiet")
+    [file] = (tmp_path / "out").iterdir()
+    found = [json.loads(line)["classes"][0] for line in file.read_text().splitlines()]
+    assert found == load(tmp_path / "one", embedder=encode).predict(NEW).tolist()
 
 
 @pytest.mark.parametrize(

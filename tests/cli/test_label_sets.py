@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 import longtail
-from tests.cli.test_models import fails, run
-
-if "multilabel" not in longtail.LongTailClassifier().get_params():
-    pytest.skip("this version fits one label for each document", allow_module_level=True)
+from tests.cli.test_models import fails, run, run_alone
 
 CLASSES = [f"class {i}" for i in range(12)]
 
@@ -458,3 +455,9 @@ def test_how_files_are_written_is_remembered(files, tmp_path):
     # One whose name says nothing is of the format that the model was told.
     shutil.copy(table, tmp_path / "table")
     assert "120 documents" in run("evaluate", tmp_path / "model", tmp_path / "table").stdout
+
+
+def test_standard_input_is_read_as_the_tables_of_the_fit(files):
+    table = files.folder / "test.jsonl"
+    named = run("predict", files.model, table).stdout
+    assert run_alone("predict", files.model, "-", input=table.read_text()).stdout == named

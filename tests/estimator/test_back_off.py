@@ -67,7 +67,7 @@ def test_answers_are_those_of_plain_dicts(model, new):
     lengths, shortest = np.count_nonzero(X, axis=1), model.state_.calibrator.short_length
     for i in np.flatnonzero(lengths >= shortest):  # a shorter one has lower shares
         shares = oracle.sums(top[i], PARENTS)
-        wanted = oracle.deepest(shares, PARENTS, threshold.threshold)
+        wanted = oracle.deepest(shares, PARENTS, threshold)
         assert answers.labels[i] == (wanted or "")
         assert answers.depths[i] == (oracle.depth(wanted, PARENTS) if wanted else 0)
     assert model.predict(X, back_off=0.9).tolist() == answers.labels.tolist()
@@ -87,11 +87,11 @@ def test_thresholds_are_those_of_plain_dicts(model):
         for name in ("ranked_classes", "ranked_shares", "ranked_truth")
     }
     few = replace(model.state_.back_off, calibrator=replace(calibrator, **ranked))
-    thresholds, n_answers, n_correct, depths = few._sweep
+    thresholds, n_answers, n_correct = few._sweep
     assert len(thresholds) > 50
     for i in range(0, len(thresholds), 23):
         wanted = oracle.sweep(documents, PARENTS, thresholds[i] - 1e-9)
-        assert (n_answers[i], n_correct[i], depths[i]) == wanted
+        assert (n_answers[i], n_correct[i]) == wanted
 
 
 def test_levels_sum_up(model, new):
@@ -297,7 +297,7 @@ def test_without_held_out_documents_shares_count_as_they_are():
     X, y = make_documents(0, 2)
     model = LongTailClassifier(calibrate=False, random_state=0).fit(X, y, hierarchy=PARENTS)
     assert not model.state_.back_off.is_calibrated
-    assert model.state_.back_off.find_threshold(0.7).threshold == 0.7
+    assert model.state_.back_off.find_threshold(0.7) == 0.7
     top, answers = model.predict_proba_topk(X, 20), model.predict_nodes(X, 0.7)
     for i in range(0, len(X), 9):
         wanted = oracle.deepest(oracle.sums(top[i], PARENTS), PARENTS, 0.7)

@@ -1,17 +1,21 @@
 """A `refine` of a taught model: a change like any other, in a file of its own until folded."""
 
+import errno
 import os
 import shutil
+import threading
 
 import numpy as np
 import pytest
 
-from longtail import ModelFileError, Teacher, TextClassifier, load
+from longtail import LongTailClassifier, ModelFileError, Teacher, TextClassifier, load
 from longtail.store.changes import Row, encode
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, find_refined, refined_path
+from longtail.teaching import opening
+from longtail.teaching import teacher as teaching
 from longtail.teaching.versions import Follower
-from tests.conftest import assert_same_predictions
+from tests.conftest import assert_same_predictions, make_problem
 
 TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "the grey wolf", "a wolf"]
 LABELS = ["bear", "bear", "fox", "fox", "wolf", "wolf"]
@@ -129,6 +133,75 @@ def test_folding_removes_the_files(path):
         assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
 
 
+@pytest.mark.parametrize("what", ["folded", "superseded"])
+def test_a_model_that_another_changes_while_it_is_opened(path, monkeypatch, what):
+    """What the journal named as it was read is gone."""
+    teacher, real = Teacher(path, refine="never"), opening.open_refined
+    teacher.teach(["an owl hoots"], ["owl"])
+    teacher.refine()
+
+    def open_too_late(*arguments, **options):
+        monkeypatch.undo()
+        if what == "folded":
+            teacher.compact()
+        else:
+            teacher.refine()
+            refined_path(path, 2).unlink()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(opening, "open_refined", open_too_late)
+    assert_same_model(load(path), teacher.model)
+
+
+def test_no_file_stays_that_no_change_names(path, monkeypatch):
+    teacher = Teacher(path, refine="never")
+    teacher.teach(["an owl hoots"], ["owl"])
+
+    def append(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "append", append)
+        with pytest.raises(OSError, match="No space left"):
+            teacher.refine()
+    assert find_refined(path) == []
+    shutil.copy(path, refined_path(path, 2))  # of a killed process
+    teacher.teach(["a newt swims"], ["newt"])
+    teacher.refine()
+    assert find_refined(path) == [refined_path(path, 3)]
+    assert_same_model(load(path), teacher.model)
+
+
+def test_two_processes_that_refine_leave_each_other_their_files(path, monkeypatch):
+    """The second has its file in place and is about to record it as the first looks around."""
+    teacher, other = Teacher(path, refine="never"), Teacher(path, refine="never")
+    teacher.teach(["an owl hoots"], ["owl"])
+    real_open, real_append = teaching.open_state, Journal.append
+    in_place, done = threading.Event(), threading.Event()
+    thread = threading.Thread(target=other.refine)
+
+    def open_late(*arguments, **options):
+        if not in_place.is_set():
+            thread.start()
+            in_place.wait()
+        return real_open(*arguments, **options)
+
+    def append_late(journal, *arguments):
+        if journal is other._journal:
+            in_place.set()
+            done.wait(0.5)
+        return real_append(journal, *arguments)
+
+    monkeypatch.setattr(teaching, "open_state", open_late)
+    monkeypatch.setattr(Journal, "append", append_late)
+    teacher.refine()
+    done.set()
+    thread.join()
+    teacher.refresh()
+    assert [change.action for change in teacher.changes()] == ["teach", "refine", "refine"]
+    assert_same_model(load(path), teacher.model)
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640])
 def test_a_file_has_the_permissions_of_the_model(path, mode):
     os.chmod(path, mode)
@@ -179,3 +252,43 @@ def test_a_record_that_does_not_fit_its_file(path, ids):
     refine_record(path, ids=ids)
     with pytest.raises(ModelFileError, match=r"other classes or terms|out of bounds"):
         load(path)
+
+
+def test_a_class_that_was_empty_when_a_model_was_opened_has_its_residual_when_it_comes_again(
+    tmp_path,
+):
+    problem = make_problem()
+    X, y = problem.X, problem.y.astype(str)
+    LongTailClassifier(random_state=0).fit(X, y).save(tmp_path / "model")
+    teacher = Teacher(tmp_path / "model", refine="never")
+    teacher.teach(X[:1], ["new"])
+    teacher.refine()
+    teacher.undo(numbers=[1])  # what was learned is laid over other sums
+    rows = np.flatnonzero(y == "0")
+    teacher.forget(X[rows], y[rows])
+    other = Teacher(tmp_path / "model", refine="never")
+    other.teach(X[rows], y[rows])
+    teacher.refresh()
+    for model in (teacher.model, load(tmp_path / "model")):
+        assert_same_predictions(other.model, model, X)
+        assert other.model.explain(X[:2])[0].score == model.explain(X[:2])[0].score
+
+
+def test_what_held_out_documents_showed_is_of_the_same_classes_after_an_undo(tmp_path):
+    problem = make_problem(n_documents=400)
+    X, y = problem.X, np.array([f"class {k}" for k in problem.y])
+    LongTailClassifier(random_state=0).fit(X, y).save(tmp_path / "model")
+    teacher = Teacher(tmp_path / "model", refine="never")
+    teacher.teach(X[:2], ["a first", "a second"])
+    teacher.refine()
+
+    def ranked():
+        state = teacher.model.state_
+        return state.all_classes[state.find_today()[state.calibrator.ranked_truth]].tolist()
+
+    before = ranked()
+    assert len(before) >= 50
+    teacher.undo(numbers=[1])
+    assert ranked() == before
+    teacher.compact()  # a file that names classes it does not have would be refused
+    assert ranked() == before

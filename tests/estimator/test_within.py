@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, TextClassifier
 from longtail._validation import cap_candidates
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import NoKnownTermWarning, UncalibratedWarning
 from longtail.model.scorer import score_pairs_with_residuals
 from longtail.sparse import CountMatrix

@@ -143,6 +143,7 @@ def _embed(named: Array) -> dict[str, Array]:
     return {
         "statistics/embedding_sums": random.integers(-9000, 9000, (n_classes, 5), np.int32),
         "names/embeddings": of_names.astype(np.int16),
+        "memory/embeddings": random.integers(-2000, 2000, (n_classes, 5), np.int16),
         "check/meaning": random.normal(size=(N_BENDS + 2, 4)),
         "check/meaning_figures": random.random((2, len(FIGURES))),
         "embedder/probe": np.array([4096, 0, -3, 7, 0], np.int16),

@@ -1,6 +1,7 @@
 """`longtail mcp`: the tools by themselves, and a real process that the SDK's client talks to."""
 
 import asyncio
+import json
 import os
 import sys
 
@@ -9,6 +10,9 @@ import pytest
 import longtail
 from longtail import LongTailClassifier, TextClassifier
 from longtail.integrations.mcp import ModelTools
+from tests.unit.test_embedder import LABELS as LABELS_OF_MANY
+from tests.unit.test_embedder import NEW, encode
+from tests.unit.test_embedder import TEXTS as MANY
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.exceptions.UncalibratedWarning")
 TEXTS = ["a brown bear", "bears eat honey", "the red fox", "a fox runs", "an owl hoots"]
@@ -51,6 +55,39 @@ def test_teaching_is_kept_and_undone(path):
     assert longtail.load(path).predict(["it howls"]).tolist() == ["wolf"]
     assert tools.undo()["n_classes"] == 3
     assert longtail.load(path).classes_.tolist() == ["bear", "fox", "owl"]
+
+
+def test_what_was_taught_by_others_is_seen(path):
+    longtail.Teacher(path).teach(["a wolf howls"], ["wolf"])
+    assert ModelTools(path).classify(["it howls"])["results"][0]["label"] == "wolf"
+
+
+def test_records_come_as_json(tmp_path):
+    path = tmp_path / "orders.longtail"
+    fields = {"subject": "text", "brand": "category"}
+    orders = [{"subject": "order late", "brand": b} for b in ("acme", "zed")] * 3
+    TextClassifier(fields=fields, random_state=0).fit(orders, ["a", "z"] * 3).save(path)
+    tools = ModelTools(path, allow_teaching=True)
+    asked = [json.dumps({"subject": "late", "brand": b}) for b in ("zed", "acme")]
+    assert [r["label"] for r in tools.classify(asked)["results"]] == ["z", "a"]
+    assert "brand=zed" in tools.explain(asked[0])["terms"]
+    tools.teach([json.dumps({"brand": "new"})], ["n"])
+    assert tools.classify([json.dumps({"brand": "new"})])["results"][0]["label"] == "n"
+
+
+@pytest.mark.parametrize("teaching", [False, True])
+def test_a_model_with_an_encoder(tmp_path, teaching):
+    path = tmp_path / "model.longtail"
+    model = TextClassifier(random_state=0, embedder=encode).fit(MANY, LABELS_OF_MANY)
+    model.save(path)
+    tools = ModelTools(path, embedder=encode, allow_teaching=teaching)
+    found = [result["label"] for result in tools.classify(NEW[:5])["results"]]
+    assert found == model.predict(NEW[:5]).tolist()
+    assert tools.explain(NEW[0])["meaning"] != 0.0
+    if teaching:
+        assert tools.teach(NEW[:1], ["owl"])["n_classes"] == len(model.classes_) + 1
+    with pytest.raises(ValueError, match=r"open it with that encoder.*longtail --embedder"):
+        ModelTools(path)
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,22 @@ import traceback
 import warnings
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import longtail
-from longtail import LongTailClassifier, ModelFileError, Teacher, load
+from longtail import LongTailClassifier, ModelFileError, Teacher, TextClassifier, load
 from longtail.store import journal_database
 from longtail.store.container import read_checksum
+from longtail.store.forking import GATE
 from longtail.store.journal import Journal, journal_path
 from tests.conftest import assert_same_predictions, make_problem
+from tests.unit.test_embedder import LABELS, TEXTS, encode
+from tests.unit.test_embedder import NEW as NEW_TEXTS
 
 resource = pytest.importorskip("resource")
 
@@ -318,26 +323,53 @@ def test_a_kill_while_refining(path, moment):
     assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
 
 
+def fold_refined_until(say, path, moment, erase):
+    teacher = teach_two(path)
+    teacher.refine()
+    stop(*MOMENTS[moment], say)
+    if erase:
+        teacher.forget(NEW[:1], ["a"], erase=True)
+    else:
+        teacher.compact()
+
+
+@pytest.mark.parametrize("erase", [False, True])
+@pytest.mark.parametrize("moment", list(MOMENTS)[:-2])
+def test_a_kill_while_a_refinement_is_folded(path, moment, erase):
+    """What was learned is in a file of its own until the model file has it."""
+    expected = load(path).partial_fit(NEW[:2], ["a", "b"]).partial_fit(NEW[2:4], ["a", "b"])
+    expected.refine()
+    if erase and moment in REPLACED:
+        expected.forget(NEW[:1], ["a"])
+    kill_at(moment, path, partial(fold_refined_until, erase=erase))
+    assert_same_model(load(path), expected)
+    teacher = Teacher(path)
+    teacher.teach(NEW[4:5], ["c"])
+    if moment in REPLACED:  # no copy of what was forgotten stays
+        teacher.close()
+        assert sorted(os.listdir(path.parent)) == ["model", "model.journal"]
+
+
 # A process that never stops changing the model, killed at any moment
 
 
-def work(say, path, seed):
+def work(say, path, seed, kind):
     """Do one thing after the other; say what before, and that it is done after."""
     rng = random.Random(seed)
-    teacher = Teacher(path, refine="never")
+    teacher = Teacher(path, refine="never", embedder=kind.embedder)
     say("ready")
     while True:
         action = rng.choice(["teach"] * 4 + ["undo", "undo", "refine", "compact", "save", "forget"])
-        document = rng.randrange(len(NEW))
+        document = rng.randrange(len(kind.new))
         say("begin", action, document)
         number = 0
         if action == "teach":
-            number = teacher.teach(NEW[[document]], ["new"])
+            number = teacher.teach(kind.new[[document]], ["new"])
         elif action == "forget":  # teach first, so that there is something to forget
-            number = teacher.teach(NEW[[document]], ["new"])
+            number = teacher.teach(kind.new[[document]], ["new"])
             say("done", number)
             say("begin", "erase", document)
-            number = teacher.forget(NEW[[document]], ["new"], erase=True)
+            number = teacher.forget(kind.new[[document]], ["new"], erase=True)
         elif action == "undo" and any(
             c.in_effect and c.action != "undo" for c in teacher.changes()
         ):
@@ -384,11 +416,13 @@ class Expected:
             state.history = []
         return state
 
-    def statistics(self, base):
+    def statistics(self, kind):
         """Return the sums of these documents and those of the fit."""
         rows = sorted(self.documents.elements())
-        model = load(base)
-        return (model.partial_fit(NEW[rows], ["new"] * len(rows)) if rows else model).statistics_
+        model = load(kind.fitted, embedder=kind.embedder)
+        if rows:
+            model.partial_fit(kind.new[rows], ["new"] * len(rows))
+        return model.statistics_
 
 
 def follow(lines, state):
@@ -406,25 +440,44 @@ def follow(lines, state):
     return state, begun
 
 
+class Kind(NamedTuple):
+    """A model that is killed: its file, documents to teach it, and its encoder."""
+
+    fitted: Path
+    new: Any
+    embedder: Any = None
+
+
+@pytest.fixture(params=["counts", "texts with an encoder"])
+def kind(request, fitted, tmp_path_factory):
+    if request.param == "counts":
+        return Kind(fitted, NEW)
+    path = tmp_path_factory.mktemp("texts") / "model"
+    model = TextClassifier(random_state=0, embedder=encode)
+    model.fit(TEXTS[:800], LABELS[:800]).save(path)
+    assert load(path).statistics_.embedding_sums is not None
+    return Kind(path, np.array(NEW_TEXTS), encode)
+
+
 @pytest.mark.slow
-def test_kills_at_any_moment(path, fitted):
+def test_kills_at_any_moment(kind, tmp_path):
     """Nothing acknowledged is lost, no number used twice, undo exact after every kill."""
-    rng = random.Random(0)
+    rng, path = random.Random(0), shutil.copy(kind.fitted, tmp_path / "model")
     state = Expected()
-    for kill in range(N_KILLS):
-        child = Child(work, path, rng.random())
+    for kill in range(N_KILLS if kind.embedder is None else N_KILLS // 3):
+        child = Child(work, path, rng.random(), kind)
         assert child.output.readline() == "ready\n"
         time.sleep(rng.random() ** 2 * 0.6)
         _, lines = child.kill()
         state, begun = follow(lines, state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # it may have died within a write
-            teacher = Teacher(path)
+            teacher = Teacher(path, embedder=kind.embedder)
         found = teacher.model.statistics_
         if begun is not None and n_to_undo(teacher) == len(begun.history):
-            state = begun if found == begun.statistics(fitted) else state
-        assert found == state.statistics(fitted)
-        number = teacher.teach(NEW[:1], ["new"])
+            state = begun if found == begun.statistics(kind) else state
+        assert found == state.statistics(kind)
+        number = teacher.teach(kind.new[:1], ["new"])
         assert number > state.last_number
         assert teacher.undo() == number + 1
         state.last_number = number + 1
@@ -433,7 +486,7 @@ def test_kills_at_any_moment(path, fitted):
             teacher.undo()
             state = state.after("undo", 0)
             state.last_number = number + 2
-            assert teacher.model.statistics_ == state.statistics(fitted)
+            assert teacher.model.statistics_ == state.statistics(kind)
         assert load(path).statistics_ == teacher.model.statistics_
         teacher.close()
 
@@ -613,7 +666,7 @@ def test_a_log_that_grows_while_a_reader_opens_is_not_torn(fitted, tmp_path, mon
 class Interruption:
     """Raises KeyboardInterrupt before the n-th line that a call runs in what holds a journal."""
 
-    FILES = ("teacher.py", "journal.py", "journal_database.py", "contextlib.py")
+    FILES = ("teacher.py", "journal.py", "journal_database.py", "forking.py", "contextlib.py")
 
     def __init__(self, at):
         self.left = at
@@ -640,11 +693,26 @@ class Interruption:
         return None
 
 
+def others_can_take(lock):
+    """Return whether a lock is free for other threads."""
+    found = []
+
+    def attempt():
+        if lock.acquire(blocking=False):
+            lock.release()
+            found.append(lock)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return bool(found)
+
+
 @pytest.mark.parametrize(
     "action", ["teach", "undo", "refresh", pytest.param("compact", marks=pytest.mark.slow)]
 )
-def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
-    teacher = Teacher(path)
+def test_an_interrupt_anywhere_leaves_nothing_held(path, action):
+    teacher = Teacher(path, refine="never")  # or its thread may hold it, rightly
     teacher.teach(NEW[:1], ["first"])
     actions = {
         "teach": lambda: teacher.teach(NEW[1:2], ["again"]),
@@ -665,6 +733,8 @@ def test_an_interrupt_anywhere_leaves_no_transaction_open(path, action):
             other.execute("BEGIN IMMEDIATE")
             other.execute("ROLLBACK")
         del interrupt
+        assert others_can_take(teacher._turn.lock)
+        assert others_can_take(GATE.lock)
     assert interrupted > 20
     teacher.teach(NEW[2:3], ["last"])
     assert_same_model(load(path), teacher.model)

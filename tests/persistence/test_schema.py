@@ -27,11 +27,9 @@ NOT_SAVED = {"vectorizer", "tokenizer", "n_jobs", "verbose", "classifier", "embe
 # Computed from the rest, or known only to the process that fitted the model.
 DERIVED = {
     "classes",
-    "current_corpus",
     "sample",
     "overlay",
     "calibrations",
-    "origin",
     "parent_edits",
     "pending",
 }

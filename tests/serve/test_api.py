@@ -19,12 +19,12 @@ from starlette.testclient import TestClient
 
 import longtail
 from longtail import TextClassifier
-from longtail.class_names import ClassNames
+from longtail.class_search import ClassSearch
 from longtail.serve.access import Caller
 from longtail.serve.application import create_app
 from longtail.serve.audit import MAX_REFUSALS, AuditTrail
 from longtail.serve.class_details import encode_id, top_terms
-from longtail.serve.metrics import Metrics
+from longtail.serve.counters import Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import predict
 from longtail.serve.served_model import Snapshot
@@ -416,7 +416,7 @@ def test_large_bodies_share_what_they_take(model_file: Path) -> None:
 
 def test_searches_that_hang_stop_nothing_else(model_file: Path, monkeypatch: Any) -> None:
     released = threading.Event()
-    monkeypatch.setattr(ClassNames, "search", lambda *_: [released.wait(60)][:0])
+    monkeypatch.setattr(ClassSearch, "search", lambda *_: [released.wait(60)][:0])
     limits = Limits(queued_reads=3, answer_seconds=1.0)
     app = create_app(model_file, Settings(tokens=TOKENS, limits=limits))
     try:

@@ -129,6 +129,19 @@ def test_tables_of_mlflow_have_the_columns_of_the_fit(columns_file: Path) -> Non
         assert model.predict(table).equals(expected)
 
 
+def test_mlflow_takes_an_encoder(tmp_path: Path) -> None:
+    from longtail.integrations.mlflow import MODEL_FILE, load_model
+    from tests.unit.test_embedder import LABELS, NEW, TEXTS, encode
+
+    pytest.importorskip("pandas")
+    model = longtail.TextClassifier(random_state=0, embedder=encode).fit(TEXTS, LABELS)
+    model.save(tmp_path / MODEL_FILE)
+    found = load_model(tmp_path, embedder=encode).predict(NEW)["label"].tolist()
+    assert found == model.predict(NEW).tolist()
+    with pytest.raises(ValueError, match="open it with that encoder"):
+        load_model(tmp_path).predict(NEW)
+
+
 # MLflow's own modules warn of a type hint when they are imported.
 @pytest.mark.filterwarnings("ignore:.*type hint is inferred as AnyType:UserWarning")
 def test_mlflow(model_file: Path, tmp_path: Path) -> None:

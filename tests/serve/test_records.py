@@ -128,6 +128,19 @@ def test_label_studio_and_annif(client: TestClient) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = client.post("/v1/projects/longtail/suggest", content=form, headers=headers)
     assert answer.json()["results"][0]["label"] == expected
+    event = {
+        "action": "ANNOTATION_CREATED",
+        "project": {"label_config": CONFIGURATION},
+        "task": {"data": {"subject": "broken", "brand": "labelled brand"}},
+        "annotation": {"result": [{"type": "choices", "value": {"choices": ["by hand"]}}]},
+    }
+    assert client.post("/webhook", json=event).status_code == 200
+    asked = {"documents": [{"brand": "labelled brand"}]}
+    assert best(client.post("/v1/predict", json=asked).json()) == "by hand"
+    taught = [{"text": event["task"]["data"], "label": "by hand"}]
+    answer = client.post("/v1/forget", json={"documents": taught, "version": "*"})
+    assert answer.status_code == 200
+    assert client.post("/v1/predict", json=asked).json()["results"][0]["classes"] == []
 
 
 def test_mlflow_takes_records(client: TestClient) -> None:

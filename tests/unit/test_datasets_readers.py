@@ -367,23 +367,16 @@ class TestChunksOfLabelSets:
 
     def joined(self, path, **options):
         chunks = list(read_count_chunks(path, **options))
-        counts = [
-            np.ones(len(c.lines), int) if c.label_counts is None else c.label_counts for c in chunks
-        ]
-        sets = np.split(
-            np.concatenate([c.y for c in chunks]), np.cumsum(np.concatenate(counts))[:-1]
-        )
-        return chunks, [labels.tolist() for labels in sets]
+        return chunks, [labels for chunk in chunks for labels in chunk.label_lists()]
 
     def test_svmlight(self, write):
         path = write("3,7 1:2\n5 2:1\n")
         chunks, sets = self.joined(path, replicate=False)
         assert sets == [[3, 7], [5]]
-        assert chunks[0].X.toarray().tolist() == [[2, 0], [0, 1]]
+        assert chunks[0].content.toarray().tolist() == [[2, 0], [0, 1]]
         [replicated] = read_count_chunks(path)
-        assert replicated.y.tolist() == [3, 7, 5]
+        assert replicated.labels.tolist() == [3, 7, 5]
         assert replicated.lines == [1, 1, 2]
-        assert replicated.label_counts is None
 
     def test_lshtc_has_a_header_or_not(self, write):
         for content in ("Data\n545, 32 1:1 2:2\n7 0:1\n", "545, 32 1:1 2:2\n7 0:1\n"):
@@ -391,7 +384,7 @@ class TestChunksOfLabelSets:
             chunks, sets = self.joined(path, format="lshtc", replicate=False)
             whole = read_lshtc(path, replicate=False)
             assert sets == whole.label_sets.to_lists() == [[32, 545], [7]]
-            assert chunks[0].X.toarray().tolist() == whole.X.toarray().tolist()
+            assert chunks[0].content.toarray().tolist() == whole.X.toarray().tolist()
 
     def test_xmc_leaves_out_what_has_no_label(self, write):
         path = write("3 3 5\n4,0 0:1 2:0.5\n 1:1\n2 2:1\n")
@@ -399,7 +392,7 @@ class TestChunksOfLabelSets:
         assert sets == read_extreme(path, replicate=False).label_sets.to_lists() == [[0, 4], [2]]
         assert chunks[0].lines == [2, 4]
         [unlabelled] = read_count_chunks(path, format="xmc", labelled=False)
-        assert unlabelled.X.shape[0] == 3
+        assert unlabelled.content.shape[0] == 3
 
     def test_xmc_keeps_to_its_header(self, write):
         with pytest.raises(DataFormatError, match="promises 3 documents, the file has 1"):

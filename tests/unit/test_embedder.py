@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
-from longtail.estimators.fit_elsewhere import refuse_parameters
 from longtail.exceptions import ModelFileError
 from longtail.store.journal import journal_path
+from longtail.training import held_out
+from longtail.training.self_check import BONUSES, BONUSES_BY_MEANING, choose_bonus
 
 N_CLASSES, N_CONCEPTS, N_DIMENSIONS = 60, 40, 32
 _rng = np.random.default_rng(0)
@@ -80,6 +81,35 @@ def test_classes_known_by_name_alone_are_found_across_languages(fitted: TextClas
     assert recall(fitted) > 0.7
 
 
+def test_the_bonus_of_names_is_chosen_again_where_meaning_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    own = rng.integers(0, N_CONCEPTS, (700, 2))
+    y = np.repeat(np.arange(700), rng.integers(1, 7, 700))
+    texts = [" ".join(f"c{w}" for w in (*own[c], rng.integers(N_CONCEPTS))) for c in y]
+    names = {c: f"k{a} k{b}" for c, (a, b) in enumerate(own.tolist())}
+    chosen: list[tuple[list[float], Any, float]] = []
+
+    def note(figures: list[float], bonuses: Any = BONUSES, **given: bool) -> float:
+        bonus = choose_bonus(figures, bonuses, **given)
+        chosen.append((figures, bonuses, bonus))
+        return bonus
+
+    monkeypatch.setattr(held_out, "choose_bonus", note)
+    model = TextClassifier(random_state=0, embedder=encode).fit(texts, y, class_texts=names)
+    assert model.state_.needs_embeddings
+    (_, _, first), (figures, bonuses, second) = chosen
+    assert bonuses == BONUSES_BY_MEANING
+    kept = [b for b, f in zip(bonuses, figures, strict=True) if f >= 0.99 * max(figures)]
+    assert second == kept[-1] > 0
+    chosen.clear()
+    plain = TextClassifier(random_state=0).fit(texts, y, class_texts=names)
+    assert [bonus for *_, bonus in chosen] == [first]
+    more = model.self_check_.name_weights[2] - plain.self_check_.name_weights[2]
+    assert more == pytest.approx(second)
+
+
 def test_a_text_given_later_counts_by_its_meaning(fitted: TextClassifier) -> None:
     model = TextClassifier.from_state(fitted.state_, random_state=0)
     before = ranking(model)
@@ -129,8 +159,6 @@ def test_encoders_that_give_no_vectors_are_refused(tmp_path: Path) -> None:
     plain.save(tmp_path / "plain.longtail")
     with pytest.raises(ValueError, match="fitted without an encoder"):
         load(tmp_path / "plain.longtail", embedder=encode)
-    with pytest.raises(ValueError, match="embedder is for fit in memory"):
-        refuse_parameters(TextClassifier(embedder=encode))
 
 
 def test_text_fields_of_records_are_embedded(tmp_path: Path) -> None:

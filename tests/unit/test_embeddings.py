@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from longtail import DoubleSamplingClassifier, LongTailClassifier, load
 from longtail._kernels.features import BENDS
+from longtail._labels import LabelSets
 from longtail.model.embeddings import Directions, find_signs, read_embeddings, to_unit_vectors
 from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix
 from longtail.training import changing
+from longtail.training.config import FitConfig
+from longtail.training.pipeline import fit_long_tail
 from tests import oracle_embeddings as oracle
 
 N_CLASSES, N_TERMS, N_DIMENSIONS = 30, 200, 24
@@ -58,6 +61,12 @@ def copy(classifier: LongTailClassifier) -> LongTailClassifier:
 def ranking(classifier: LongTailClassifier) -> tuple[Any, Any]:
     """Return the probabilities of new documents."""
     top = classifier.predict_proba_topk(NEW.X, 5, embeddings=NEW.E)
+    return top.classes.tolist(), top.scores.tolist()
+
+
+def scores(classifier: LongTailClassifier) -> tuple[Any, Any]:
+    """Return the ranking of new documents."""
+    top = classifier.predict_topk(NEW.X, 5, embeddings=NEW.E)
     return top.classes.tolist(), top.scores.tolist()
 
 
@@ -289,12 +298,70 @@ def test_embeddings_that_are_missing_or_too_many_are_refused(fitted: LongTailCla
         plain.predict(NEW.X, embeddings=NEW.E)
     with pytest.raises(ValueError, match="DoubleSamplingClassifier takes no embeddings"):
         DoubleSamplingClassifier().fit(TRAIN.X[:50], TRAIN.y[:50], embeddings=TRAIN.E[:50])
-    with pytest.raises(ValueError, match="memory keeps counts alone"):
-        LongTailClassifier(memory=5).fit(TRAIN.X[:50], TRAIN.y[:50], embeddings=TRAIN.E[:50])
     with pytest.raises(ValueError, match="fractions, which embeddings cannot have"):
         LongTailClassifier().fit(
             TRAIN.X[:50], TRAIN.y[:50], np.full(50, 0.5), embeddings=TRAIN.E[:50]
         )
+
+
+def test_documents_are_kept_with_their_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longtail.training.relearning.MIN_HELD_OUT", 100)
+    classifier = LongTailClassifier(memory=2000, random_state=0)
+    classifier.fit(TRAIN.X[:1500], TRAIN.y[:1500], embeddings=TRAIN.E[:1500])
+    classifier.partial_fit(TRAIN.X[1500:], TRAIN.y[1500:], embeddings=TRAIN.E[1500:])
+    classifier.forget(TRAIN.X[:30], TRAIN.y[:30], embeddings=TRAIN.E[:30])
+    classifier.save(tmp_path / "kept.longtail")
+    loaded = load(tmp_path / "kept.longtail")
+    assert isinstance(loaded, LongTailClassifier)
+    memory = loaded.state_.memory
+    assert memory is not None
+    whole = Given(*(array[30:] for array in TRAIN))
+    assert np.array_equal(memory.class_ids, whole.y)
+    assert np.array_equal(memory.embeddings, to_unit_vectors(whole.E))
+    assert ranking(loaded) == ranking(classifier)
+    # Learning anew from what is kept is a fit of all of it.
+    given = replace(CountMatrix.from_matrix(whole.X), embeddings=to_unit_vectors(whole.E))
+    labels = LabelSets.single(whole.y, np.arange(N_CLASSES))
+    again = LongTailClassifier.from_state(fit_long_tail(given, labels, FitConfig(seed=0)))
+    loaded.refine()
+    assert loaded.state_.needs_embeddings
+    assert loaded.statistics_ == again.statistics_
+    assert scores(loaded) == scores(again)
+
+
+def test_the_nearest_documents_that_are_kept_are_shown() -> None:
+    names = [f"t{i}" for i in range(N_TERMS)]
+    pd = pytest.importorskip("pandas")
+    classifier = LongTailClassifier(memory=2000, random_state=0)
+    classifier.fit(pd.DataFrame(TRAIN.X, columns=names), TRAIN.y, embeddings=TRAIN.E)
+    taught = classifier.partial_fit(
+        pd.DataFrame(NEW.X[:1], columns=names), [3], embeddings=NEW.E[:1]
+    )
+    document = {"X": pd.DataFrame(NEW.X[:1], columns=names), "embeddings": NEW.E[:1]}
+    [found] = taught.explain(**document, classes=[3])
+    units = [oracle.to_unit(row) for row in np.concatenate([TRAIN.E[TRAIN.y == 3], NEW.E[:1]])]
+    products = [sum(a * b for a, b in zip(units[-1], u, strict=True)) for u in units]
+    cosines = [product / 2**24 for product in sorted(products, reverse=True)]
+    assert [cosine for _, cosine in found.nearest] == pytest.approx(cosines[:2])
+    assert set(found.nearest[0][0]) == {names[i] for i in np.flatnonzero(NEW.X[0])}
+    assert str(found).endswith(f"near ({cosines[1]:.2f}): {' '.join(found.nearest[1][0])}")
+    assert found.as_dict()["nearest"][0] == {"terms": [*found.nearest[0][0]], "cosine": cosines[0]}
+    [candidates] = taught.list_candidates(**document, k=30)
+    examples = {c.label: c.examples for c in candidates.candidates}
+    assert examples[3] == tuple(text for text, _ in found.nearest_lines())
+    nowhere = taught.explain(document["X"], classes=[3], embeddings=np.zeros((1, N_DIMENSIONS)))
+    assert nowhere[0].nearest == ()
+
+
+def test_kept_documents_without_their_vectors_are_no_model(tmp_path: Path) -> None:
+    classifier = LongTailClassifier(memory=3, random_state=0)
+    classifier.fit(TRAIN.X[:300], TRAIN.y[:300], embeddings=TRAIN.E[:300])
+    memory = replace(classifier.state_.memory, embeddings=None)
+    broken = replace(classifier.state_, memory=memory)
+    with pytest.raises(ValueError, match="documents that are kept have embeddings"):
+        LongTailClassifier.from_state(broken, memory=3).save(tmp_path / "model.longtail")
 
 
 def test_refining_with_documents_keeps_the_sums(fitted: LongTailClassifier) -> None:

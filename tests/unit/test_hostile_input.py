@@ -27,7 +27,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 def read(path):
     if ".svm" in path:
-        return sum(chunk.X.shape[0] for chunk in read_count_chunks(path))
+        return sum(chunk.content.shape[0] for chunk in read_count_chunks(path))
     return sum(len(chunk.texts) for chunk in read_text_chunks(Table(path, ["body"], "genus")))
 read(sys.argv[1])
 before = peak()
@@ -272,7 +272,7 @@ def test_a_term_number(tmp_path):
     with pytest.raises(DataFormatError, match="out of range"):
         read_svmlight(path)
     [chunk] = read_count_chunks(path, n_terms=3)  # a model leaves out what it does not know
-    assert chunk.X.toarray().tolist() == [[1, 0, 0], [0, 0, 0]]
+    assert chunk.content.toarray().tolist() == [[1, 0, 0], [0, 0, 0]]
     wide = Limits(terms=2**31 - 2)
     assert read_svmlight(path, zero_based=False, limits=wide).X.shape == (2, 2**31 - 2)
 

@@ -351,9 +351,9 @@ def test_counts_in_chunks_are_those_of_the_whole_file(tmp_path, monkeypatch):
     chunks = list(read_count_chunks(path, n_terms=50))
     assert len(chunks) > 5
     whole = read_svmlight(path, zero_based=False, n_terms=50)
-    dense = np.vstack([chunk.X.toarray() for chunk in chunks])
+    dense = np.vstack([chunk.content.toarray() for chunk in chunks])
     assert np.array_equal(dense, whole.X.toarray())
-    assert np.array_equal(np.concatenate([chunk.y for chunk in chunks]), whole.y)
+    assert np.array_equal(np.concatenate([chunk.labels for chunk in chunks]), whole.y)
     places = [i + 1 for i, line in enumerate(lines) if not line.startswith("#")]
     found = [line for chunk in chunks for line in chunk.lines]
     assert found == [places[document] for document in whole.documents]
@@ -365,12 +365,12 @@ def test_bad_counts(write):
         list(read_count_chunks(path))
     bad = []
     [chunk] = read_count_chunks(path, on_bad_row=bad.append)
-    assert chunk.y.tolist() == [1, 4]
+    assert chunk.labels.tolist() == [1, 4]
     assert chunk.lines == [1, 5]
     assert [row.line for row in bad] == [2, 3]
     assert "must be read as zero-based" in bad[1].reason
     [chunk] = read_count_chunks(path, on_bad_row=bad.append, zero_based=True)
-    assert chunk.y.tolist() == [1, 3, 4]
+    assert chunk.labels.tolist() == [1, 3, 4]
     nothing = list(read_count_chunks(write("1 x\n", "train.svm"), on_bad_row=bad.append))
     assert nothing == []
 
@@ -378,8 +378,8 @@ def test_bad_counts(write):
 def test_counts_without_labels_for_a_model_of_fewer_terms(write):
     path = write("1:1 9:1\n 2:1\n", "new.svm")
     [chunk] = read_count_chunks(path, labelled=False, n_terms=3)
-    assert chunk.X.toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
-    assert len(chunk.y) == 0
+    assert chunk.content.toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert len(chunk.labels) == 0
 
 
 def test_the_csv_limit_is_only_raised(write):

@@ -50,7 +50,9 @@ def measure_label_sets(
         At 5, by class frequency.
     """
     everything = RankedSets(data.test, ranking)
-    ranked = RankedSets(_seen(data.test, data.n_train_classes), ranking)
+    ranked = RankedSets(
+        select_labels(data.test, np.arange(len(data.test.classes)) < data.n_train_classes), ranking
+    )
     sizes = np.bincount(data.train.class_ids, minlength=len(data.test.classes))
     propensity = metrics.propensities(sizes, data.X_train.shape[0])
     n_ranked = ranking.shape[1]
@@ -74,9 +76,9 @@ def measure_label_sets(
     return measures, tuple(metrics.label_frequency_report(everything, class_sizes, k=_BAND_DEPTH))
 
 
-def _seen(sets: LabelSets, n_classes: int) -> LabelSets:
-    """Leave labels that training never saw out of the sets."""
-    kept = sets.class_ids < n_classes
+def select_labels(sets: LabelSets, wanted: NDArray[np.bool_]) -> LabelSets:
+    """Leave labels of other classes than those wanted out of the sets."""
+    kept = wanted[sets.class_ids]
     sizes = np.bincount(sets.document_ids[kept], minlength=len(sets))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return LabelSets(indptr, sets.class_ids[kept], sets.classes)

@@ -1,4 +1,4 @@
-"""The command line; `main` says what to install where its extra is missing."""
+"""The command line; `main` names the extra to install where it is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _open_closed_streams() -> None:
 
 
 class _ClosedStream(io.TextIOBase):
-    """A stream that nobody reads; results that are written to it are an error, notes are not."""
+    """A closed stream: writing results to it is an error, notes are dropped."""
 
     def __init__(self, is_refused: bool) -> None:
         self._is_refused = is_refused

@@ -11,7 +11,6 @@ import typer
 
 from longtail._words import count
 from longtail.cli.inputs import (
-    Documents,
     Source,
     ask_separator,
     check_columns,
@@ -82,7 +81,6 @@ def _read(source: Source, update: Any) -> Iterator[tuple[Any, Any, Any]]:
 
     fields = read_fields(source.fields)
     with read_documents(source, update, labelled=True) as chunks:
-        chunk: Documents
         for chunk in chunks:
             sets = (tuple(x) if isinstance(x, list) else x for x in chunk.label_lists())
             content = chunk.content

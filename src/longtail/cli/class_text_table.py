@@ -1,14 +1,53 @@
-"""`--class-texts`: from a table to the text of each class."""
+"""`--class-texts`: the options, and from a table to the text of each class."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from longtail.cli.inputs import Documents, read_labelled
+import typer
+
+from longtail.cli.fit_options import TEXT_PANEL
+from longtail.cli.inputs import read_labelled
+
+_option = partial(typer.Option, rich_help_panel=TEXT_PANEL)
+
+
+@dataclass(frozen=True)
+class ClassTextOptions:
+    """Options that give the texts of classes."""
+
+    class_texts: Annotated[
+        Path | None,
+        _option(
+            "--class-texts",
+            metavar="FILE",
+            help="Names of classes: a table with columns label and text, or without header: "
+            "label, tab, text. Those without documents are learned too.",
+        ),
+    ] = None
+    class_texts_label: Annotated[
+        str | None,
+        _option("--class-texts-label", metavar="COLUMN", help="Its column of labels."),
+    ] = None
+    class_texts_text: Annotated[
+        list[str] | None,
+        _option(
+            "--class-texts-text",
+            metavar="COLUMN",
+            help="Its column of names; give it again to join several.",
+        ),
+    ] = None
+
+    def read(self) -> ClassTexts | None:
+        """Return the texts of the table; None where none was given."""
+        if self.class_texts is None:
+            return None
+        return read_class_texts(self.class_texts, self.class_texts_label, self.class_texts_text)
 
 
 @dataclass(frozen=True)
@@ -19,25 +58,9 @@ class ClassTexts:
     texts: dict[str, str]  # the text of each label
     doubtful: str | None = None  # the label of a first line that may be a header
 
-    def check(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
-        """Pass documents on; ask at the end where the first line is probably a header."""
-        found = False
-        for chunk in chunks:
-            found = found or any(
-                self.doubtful in (labels if isinstance(labels, list) else [labels])
-                for labels in chunk.label_lists()
-            )
-            yield chunk
-        self.ask(found)
-
-    def check_model(self, model: Any) -> None:
-        """Ask where the first line is probably a header, once all documents are in a model."""
-        sizes = model.statistics_.class_sizes[model.classes_ == self.doubtful]
-        self.ask(bool(sizes.any()))
-
-    def ask(self, has_documents: bool) -> None:
+    def check(self, counts: Mapping[Any, float]) -> None:
         """Refuse a first line that names a class without documents and reads like a header."""
-        if self.doubtful is None or has_documents:
+        if self.doubtful is None or counts.get(self.doubtful):
             return
         label, text = self.doubtful, self.texts[self.doubtful]
         raise ValueError(
@@ -75,5 +98,5 @@ def read_class_texts(path: Path, label: str | None, text: list[str] | None) -> C
 
 
 def _may_be_names(row: list[str]) -> bool:
-    """Tell whether cells read like names of columns: one or two words without a digit."""
+    """Return whether cells read like names of columns: one or two words without a digit."""
     return all(re.fullmatch(r"[^\W\d]+([ .-][^\W\d]+)?", cell) for cell in row)

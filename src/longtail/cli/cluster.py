@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longtail.cli.inputs import Source
+from longtail.cli.inputs import Source, find_embedder
 from longtail.cli.show import Update
 
 _option = partial(typer.Option, rich_help_panel="Beyond memory and beyond one machine")
@@ -49,7 +49,7 @@ class Cluster:
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """Give a client: of Dask, a pool of processes, or None."""
+        """Yield a client: of Dask, a pool of processes, or None."""
         if self.dask is not None and self.workers is not None:
             raise ValueError("--dask and --workers: give one of them.")
         with ExitStack() as stack:
@@ -69,7 +69,7 @@ class Cluster:
 
     @contextmanager
     def open_scratch(self) -> Iterator[str]:
-        """Give the folder of results: the one that was named, or one that goes at the end."""
+        """Yield the folder of results: the given one, or a temporary one."""
         if self.scratch is not None:
             yield str(self.scratch)
             return
@@ -114,8 +114,6 @@ class Totals:
 
 def list_sources(source: Source, labelled: bool) -> list[Any]:
     """Return the files of a source as partitions."""
-    from longtail.distributed import CountFile
-
     layout = source.layout
     if layout.skip_bad_rows or layout.bad_rows:
         raise ValueError(
@@ -124,14 +122,9 @@ def list_sources(source: Source, labelled: bool) -> list[Any]:
         )
     if "-" in source.paths:
         raise ValueError("standard input cannot be divided among workers; give files.")
-    if source.holds_counts:
-        return [
-            CountFile(path, layout.zero_based, layout.limits(), layout.format, layout.replicate)
-            for path in source.paths
-        ]
-    if layout.replicate:
+    if layout.replicate and not source.holds_counts:
         raise ValueError("--replicate goes with files of counts only, where workers share files.")
-    return [source.table(path, labelled) for path in source.paths]
+    return [source.file(path, labelled) for path in source.paths]
 
 
 def fit_on(
@@ -182,4 +175,5 @@ def predict_on(
             format=format,
             on_stage=totals.on_stage,
             on_task=totals.on_task,
+            embedder=find_embedder(),
         )

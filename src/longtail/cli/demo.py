@@ -35,7 +35,7 @@ def demo(
             print_note(
                 "compiling what is not compiled yet, then learning 12,582 classes of WordNet."
             )
-        with progress(quiet) as update:
+        with progress(quiet, compiles=False) as update:
             report = _run(threads, seed, update)
         if as_json:
             print_json(report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,8 @@ import typer
 from longtail._words import count
 from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
-from longtail.cli.findings import Section, compare_rows, describe_difference, find
+from longtail.cli.findings import Findings, Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
-    Documents,
     Source,
     as_model_labels,
     load_model,
@@ -26,8 +25,8 @@ from longtail.cli.inputs import (
 )
 from longtail.cli.outputs import check_writable, replacing, save_figure
 from longtail.cli.prediction_rows import (
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
     rank_rows,
@@ -57,44 +56,44 @@ from longtail.cli.show import (
 from longtail.exceptions import DataFormatError
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.metrics import PairedDifference
     from longtail.metrics.evaluation import Evaluation
     from longtail.results import TopK
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Options of an evaluation: a precision, a share of unknowns, and the lengths of its lists."""
+class Asked:
+    """What is measured: a precision, a share of unknown classes, the lengths of the lists."""
 
-    precision: float
-    unknown: float
-    n_confusions: int
-    n_mistakes: int
-
-
-@takes(layout=Layout)
-def evaluate(
-    model: ModelPath,
-    files: TablePaths,
-    text: TextColumns = None,
-    label: LabelColumns = None,
     precision: Annotated[
         float,
         typer.Option("--precision", help="Show how many documents can be had at this precision."),
-    ] = 0.9,
-    unknown: Unknown = 0.0,
+    ] = 0.9
+    unknown: Unknown = 0.0
+    confusions: Annotated[
+        int, typer.Option("--confusions", min=0, help="How many pairs of confused classes to list.")
+    ] = 10
+    mistakes: Annotated[
+        int,
+        typer.Option(
+            "--mistakes", min=0, help="How many wrong documents the report explains, surest first."
+        ),
+    ] = 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files that an evaluation writes."""
+
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write one HTML page with all results."),
-    ] = None,
-    compare: Annotated[
-        Path | None,
-        typer.Option(
-            "--compare",
-            metavar="OTHER",
-            help="Another model file: both side by side, with a test of the difference.",
-        ),
-    ] = None,
+    ] = None
+    documents: Annotated[
+        bool,
+        typer.Option("--documents/--no-documents", help="Whether the report quotes documents."),
+    ] = True
     predictions: Annotated[
         Path | None,
         typer.Option(
@@ -102,7 +101,7 @@ def evaluate(
             metavar="FILE",
             help="Write every document's true class, prediction and probability.",
         ),
-    ] = None,
+    ] = None
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,25 +110,76 @@ def evaluate(
             help="A column that names documents, such as an id, in --predictions and --report; "
             "give it again for more.",
         ),
-    ] = None,
+    ] = None
     figures: Annotated[
         Path | None, typer.Option("--figures", metavar="FOLDER", help="Write the figures there.")
-    ] = None,
-    figure_format: Annotated[str, typer.Option("--figure-format", help="png or svg.")] = "png",
-    confusions: Annotated[
-        int, typer.Option("--confusions", min=0, help="How many pairs of confused classes to list.")
-    ] = 10,
-    mistakes: Annotated[
-        int,
-        typer.Option(
-            "--mistakes", min=0, help="How many wrong documents the report explains, surest first."
-        ),
-    ] = 20,
-    documents: Annotated[
-        bool,
-        typer.Option("--documents/--no-documents", help="Whether the report quotes documents."),
-    ] = True,
+    ] = None
+    figure_format: Annotated[str, typer.Option("--figure-format", help="png or svg.")] = "png"
+
+    def check(self, inputs: list[str | Path]) -> None:
+        """Refuse files that cannot be written, before the work is done."""
+        if self.figure_format not in ("png", "svg"):
+            raise ValueError(f"--figure-format must be png or svg; got {self.figure_format!r}.")
+        for target in filter(None, (self.report, self.predictions)):
+            check_writable(target, inputs)
+        if self.predictions is not None:
+            find_written(self.predictions, None, "--predictions")
+        if self.report is not None or self.figures is not None:
+            from longtail.plotting import new_figure
+
+            new_figure(1.0, 1.0)  # says what to install
+
+    @contextmanager
+    def open_predictions(
+        self, classifier: Any, source: Source, inputs: list[str | Path]
+    ) -> Iterator[Callable[[list[Prediction]], None] | None]:
+        """Open the file of predictions; yield the function that writes rows, or None."""
+        if self.predictions is None:
+            yield None
+            return
+        written = find_written(self.predictions, None, "--predictions")
+        columns = Columns.of(classifier, source, None, True, written, truth=True)
+        with open_output(self.predictions, written, columns, inputs) as write:
+            yield write
+
+    def draw(self, findings: Findings, inputs: list[str | Path]) -> dict[str, Any]:
+        """Return the figures where any are needed, and write them where asked."""
+        if self.report is None and self.figures is None:
+            return {}
+        drawn = {name: draw() for name, draw in findings.figures.items()}
+        if self.figures is not None:
+            self.figures.mkdir(parents=True, exist_ok=True)
+            for name, figure in drawn.items():
+                save_figure(figure, self.figures / f"{name}.{self.figure_format}", inputs)
+        return drawn
+
+    def tell(self, n_figures: int) -> None:
+        """Print which files were written."""
+        if self.report is not None:
+            print_note(f"the report is in {self.report}.")
+        if self.figures is not None:
+            print_note(f"{count(n_figures, 'figure')} are in {self.figures}.")
+        if self.predictions is not None:
+            print_note(f"the predictions are in {self.predictions}.")
+
+
+@takes(asked=Asked, written=Written, layout=Layout)
+def evaluate(
+    model: ModelPath,
+    files: TablePaths,
+    text: TextColumns = None,
+    label: LabelColumns = None,
     *,
+    asked: Asked,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="OTHER",
+            help="Another model file: both side by side, with a test of the difference.",
+        ),
+    ] = None,
+    written: Written,
     layout: Layout,
     threads: Threads = -1,
     as_json: AsJson = False,
@@ -137,33 +187,29 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(files, text, label, layout, keep or [])
-        asked = _Asked(precision, unknown, confusions, mistakes if report is not None else 0)
+        source = Source(files, text, label, layout, written.keep or [])
         inputs: list[str | Path] = [model, *source.paths, *([compare] if compare else [])]
-        _check_options(asked, figure_format, source, compare)
-        for target in filter(None, (report, predictions)):
-            check_writable(target, inputs)
-        if report is not None or figures is not None:
-            from longtail.plotting import new_figure
-
-            new_figure(1.0, 1.0)  # says what to install before the work is done
-        written = "" if predictions is None else find_written(predictions, None, "--predictions")
+        if not 0 < asked.precision < 1:
+            raise ValueError(
+                f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
+            )
+        if compare is not None and "-" in source.paths:
+            raise ValueError(
+                "--compare reads the documents twice; give a file, not standard input."
+            )
+        written.check(inputs)
         classifier = load_model(model, threads)
         other = None if compare is None else load_model(compare, threads)
         source, told = match_source(source, classifier, quiet), source
-        with ExitStack() as stack:
-            write = None
-            if predictions is not None:
-                columns = choose_columns(classifier, source, None, True, written, truth=True)
-                write = stack.enter_context(open_output(predictions, written, columns, inputs))
-            result = _evaluate(classifier, source, asked, quiet, write)
+        n_mistakes = 0 if written.report is None else asked.mistakes
+        with written.open_predictions(classifier, source, inputs) as write:
+            result = _evaluate(classifier, source, asked, quiet, n_mistakes, write)
         findings = find(result)
         expected = compare_expected(expectations(classifier), result)
         comparison, measures = None, dict[str, Any]()
         if other is not None and compare is not None:
-            plain = replace(asked, n_mistakes=0)
             try:
-                other_result = _evaluate(other, match_source(told, other, quiet), plain, quiet)
+                other_result = _evaluate(other, match_source(told, other, quiet), asked, quiet)
             except DataFormatError as error:
                 raise ValueError(
                     f"{error}. --compare: {compare} was fitted on other columns, or on text in "
@@ -174,14 +220,8 @@ def evaluate(
             comparison = Section(
                 f"Compared with {compare.name}", *compare_rows(measures), remark=verdict
             )
-        drawn = {}
-        if report is not None or figures is not None:
-            drawn = {name: draw() for name, draw in findings.figures.items()}
-        if figures is not None:
-            figures.mkdir(parents=True, exist_ok=True)
-            for name, figure in drawn.items():
-                save_figure(figure, figures / f"{name}.{figure_format}", inputs)
-        if report is not None:
+        drawn = written.draw(findings, inputs)
+        if written.report is not None:
             from longtail.cli.report import ReportPage, html_report
 
             page = ReportPage(
@@ -189,9 +229,9 @@ def evaluate(
                 _facts(model, classifier, source),
                 expected,
                 comparison,
-                documents,
+                written.documents,
             )
-            with replacing(report, inputs) as file:
+            with replacing(written.report, inputs) as file:
                 file.write(html_report(page, findings, drawn))
         if as_json:
             compared = {name: found.as_dict() for name, found in measures.items()}
@@ -204,38 +244,15 @@ def evaluate(
             for sentence in (*findings.sentences, f"{findings.headline}."):
                 say(sentence)
         if not quiet:
-            _tell_written(report, figures, len(drawn), predictions)
-
-
-def _check_options(asked: _Asked, figure_format: str, source: Source, compare: Path | None) -> None:
-    """Refuse what cannot be done, before the work."""
-    if not 0 < asked.precision < 1:
-        raise ValueError(
-            f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
-        )
-    if figure_format not in ("png", "svg"):
-        raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
-    if compare is not None and "-" in source.paths:
-        raise ValueError("--compare reads the documents twice; give a file, not standard input.")
-
-
-def _tell_written(
-    report: Path | None, figures: Path | None, n_figures: int, predictions: Path | None
-) -> None:
-    """Say which files there are now."""
-    if report is not None:
-        print_note(f"the report is in {report}.")
-    if figures is not None:
-        print_note(f"{count(n_figures, 'figure')} are in {figures}.")
-    if predictions is not None:
-        print_note(f"the predictions are in {predictions}.")
+            written.tell(len(drawn))
 
 
 def _evaluate(
     classifier: Any,
     source: Source,
-    asked: _Asked,
+    asked: Asked,
     quiet: bool,
+    n_mistakes: int = 0,
     write: Callable[[list[Prediction]], None] | None = None,
 ) -> Evaluation:
     """Predict all documents of a source, and write each prediction where asked."""
@@ -248,45 +265,53 @@ def _evaluate(
         ) as chunks,
     ):
         read = _Reader(classifier, source, chunks, write)
-        return run(classifier, read, **vars(asked), on_predicted=read.write)
+        return run(
+            classifier,
+            read,
+            precision=asked.precision,
+            unknown=asked.unknown,
+            n_confusions=asked.confusions,
+            n_mistakes=n_mistakes,
+            on_predicted=read.write,
+        )
 
 
 class _Reader:
-    """Documents, labels and references of a source; what is predicted of them is written."""
+    """Reads documents, labels and references of a source, and writes their predictions."""
 
     def __init__(
         self,
         classifier: Any,
         source: Source,
-        chunks: Iterator[Documents],
+        chunks: Iterator[Chunk],
         write: Callable[[list[Prediction]], None] | None,
     ) -> None:
         self._classifier, self._source, self._chunks = classifier, source, chunks
         self._write, self._texts = write, class_texts(classifier)
-        self._read: list[Documents] = []  # and not yet written
+        self._read: list[Chunk] = []  # and not yet written
 
     def __iter__(self) -> Iterator[tuple[Any, Any, list[str]]]:
         """Yield documents with labels of the type that the model's classes have."""
         for chunk in self._chunks:
             labels = chunk.labels
-            if isinstance(labels, list) or chunk.label_counts is not None:
+            if not hasattr(labels, "dtype"):  # numbers are as they were fitted
                 labels = as_model_labels(self._classifier, chunk.label_lists())
             self._read.append(chunk)
             yield chunk.content, labels, [*self._references(chunk)]
 
     def write(self, labels: Any, top: TopK, sets: Any) -> None:
-        """Write the predictions of the chunk that was read first of those not written yet."""
+        """Write the predictions of the oldest chunk that is not written yet."""
         chunk = self._read.pop(0)
         if self._write is None:
             return
-        kept = top.valid[:, 0].tolist()
         # A model of one label gives one class each, also where the documents have several.
-        given = sets if self._classifier.multilabel_ else None
-        rows = rank_rows(chunk, top, kept, given, None, self._texts)
+        best = [found[0][0] if (found := top[i]) else None for i in range(len(chunk))]
+        given = sets if self._classifier.multilabel_ else best
+        rows = rank_rows(chunk, top, given, None, self._texts)
         true = labels.tolist() if hasattr(labels, "tolist") else labels
         self._write([replace(row, truth=of_row) for row, of_row in zip(rows, true, strict=True)])
 
-    def _references(self, chunk: Documents) -> Iterator[str]:
+    def _references(self, chunk: Chunk) -> Iterator[str]:
         """Say where each document comes from: its line, and the columns that name it."""
         file = f"{Path(chunk.path).name}, " if len(self._source.paths) > 1 else ""
         for line, kept in zip(chunk.lines, chunk.kept, strict=True):

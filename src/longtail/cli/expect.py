@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
+from longtail._constants import FREQUENCY_BANDS, MEASURES
+from longtail.answers import read_expected
 from longtail.cli.findings import Section
 from longtail.cli.show import print_table
 
@@ -30,26 +31,16 @@ def expectations(model: Any) -> dict[str, Any]:
 
 
 def expected_measures(table: Any, calibration_error: float) -> dict[str, Any]:
-    """Return the rows of a self-check's table by name; a file has -1 for NaN.
-
-    A model that was recalibrated has another calibration error than the table.
-    """
-    rows = {name: row for name, row in zip(EXPECTED, table.tolist(), strict=True) if row[0] >= 0}
+    """Return the rows of a self-check's table by name, as `expectations` has them."""
+    rows = read_expected(table, calibration_error)
     if not rows:
         return {}
-    measures = {name: rows[name][0] for name in MEASURES if name in rows}
-    intervals = {name: rows[name][1:] for name in measures}
-    if "accuracy" in measures:
-        if not math.isclose(
-            rows.get("calibration_error", [-1])[0], calibration_error, abs_tol=1e-5
-        ):
-            intervals.pop("calibration_error", None)
-        measures["calibration_error"] = calibration_error
+    bounds = {name: [low, high] for name, (_, low, high) in rows.items() if low is not None}
     bands = [name for name, _, _ in FREQUENCY_BANDS]
-    return measures | {
+    return {name: rows[name][0] for name in MEASURES if name in rows} | {
         "by_class_frequency": {name: rows.get(name, [math.nan])[0] for name in bands},
-        "intervals": intervals
-        | {"by_class_frequency": {name: rows[name][1:] for name in bands if name in rows}},
+        "intervals": {name: bounds[name] for name in MEASURES if name in bounds}
+        | {"by_class_frequency": {name: bounds[name] for name in bands if name in bounds}},
     }
 
 

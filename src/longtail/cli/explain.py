@@ -84,6 +84,8 @@ def _print(explained: Explanation, probabilities: dict[Any, float], texts: dict[
         "What each term adds to the score", header, rows([side.term_lines() for side in sides])
     )
     print_table("The same score by feature", header, rows([side.feature_lines() for side in sides]))
+    for terms, cosine in explained.nearest_lines():
+        say(f"Near by meaning ({cosine:.2f}): {shorten_text(terms)}")
     if not explained.terms and not explained.common:
         say("No term of the document is known to the model.")
 
@@ -114,6 +116,6 @@ def _describe(
         "common_terms": parts["common"],
         "other_terms": parts["rest"],
         "constant": parts["constant"],
-        **({"meaning": parts["meaning"]} if "meaning" in parts else {}),
+        **{name: parts[name] for name in ("meaning", "nearest") if name in parts},
         "features": parts["features"],
     }

@@ -8,11 +8,12 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from longtail._constants import MEASURES
 from longtail._words import count
 
 if TYPE_CHECKING:
     from longtail.metrics import ClassResult, HierarchicalScores, PairedDifference
-    from longtail.metrics.evaluation import Certainty, Evaluation
+    from longtail.metrics.evaluation import Abstention, Certainty, Evaluation
     from longtail.metrics.mistakes import Mistake
 
 _N_WORST = 3  # classes that the headline names the share of
@@ -48,7 +49,7 @@ class Findings:
     sections: list[Section]  # all measures first, then what to act on
     sentences: list[str]  # what must be known before the numbers are used
     figures: Mapping[str, Any]  # what draws each figure
-    # What each figure shows, and the same for whoever cannot see it.
+    # The caption of each figure, and its description for screen readers.
     captions: Mapping[str, tuple[str, str]]
     classes: Sequence[ClassResult]  # every class
     mistakes: Sequence[Mistake]  # wrong and sure of it
@@ -112,7 +113,7 @@ def _sections(result: Evaluation) -> Iterator[Section]:
         yield _hierarchy_section(result.hierarchical)
     certainty = result.certainty
     if certainty is not None and certainty.choices:
-        yield _set_choices(certainty) if result.multilabel else _choices(certainty, result)
+        yield _choices(certainty, result)
     if result.multilabel:
         yield _ranking_section(result)
     if result.confusions:
@@ -138,23 +139,11 @@ def _label_measures(result: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 def _set_measures(result: Evaluation) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and interval of the measures of label sets."""
-    sets, intervals = result.sets, result.intervals
-    for name, title in (
-        ("mean_f1", "mean F1 of the documents' label sets"),
-        ("micro_f1", "micro F1 of the label sets"),
-        ("macro_f1", "macro F1, mean of the per-class F1"),
-        ("precision", "precision of the predicted labels"),
-        ("recall", "recall of the true labels"),
-        ("exact", "documents whose set is exactly right"),
-    ):
-        yield title, share(getattr(sets, name)), spread(intervals.get(name))
-    yield "labels predicted for a document", f"{sets.mean_size:.2f}", ""
+    for name, value in result.measures.items():
+        if name in result.intervals:
+            yield MEASURES[name], share(value), spread(result.intervals[name])
+    yield "labels predicted for a document", f"{result.sets.mean_size:.2f}", ""
     yield "labels that a document has", f"{result.n_labels / result.n_documents:.2f}", ""
-    yield "R-precision", share(result.r_precision), spread(intervals.get("r_precision"))
-    for name in ("P@1", "P@3", "P@5", "nDCG@1", "nDCG@3", "nDCG@5"):
-        if name in intervals:
-            measure, k = name.split("@")
-            yield name, share(result.ranking[measure][int(k)]), spread(intervals[name])
     yield "labels of classes unknown to the model", f"{result.n_unknown:,}", ""
 
 
@@ -174,60 +163,37 @@ def _certainty_measures(result: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 
 def _choices(certainty: Certainty, result: Evaluation) -> Section:
-    """Return what each precision costs: how many documents are left to people."""
-    rows = []
-    for choice in certainty.choices:
-        n_kept = round(choice.coverage * result.n_documents)
-        rows.append(
-            (
-                f"{choice.wanted:.0%}",
-                "none" if isnan(choice.threshold) else f"{choice.threshold:.3f}",
-                f"{n_kept:,} ({choice.coverage:.1%})",
-                f"{result.n_documents - n_kept:,}",
-                *shares(choice.precision, n_kept),
-            )
+    """Return what each precision costs: how many answers are left to people."""
+    header: tuple[str, ...]
+    if result.multilabel:
+        header = ("precision reached", "true labels found", "documents with a label")
+        remark = "Labels below the threshold are left to people."
+    else:
+        header = ("documents answered", "left to people", "precision reached", "95 % interval")
+        remark = (
+            "Answers below the threshold, or less likely than none of these, are left to people."
         )
+
+    def cells(choice: Abstention) -> tuple[str, ...]:
+        if result.multilabel:
+            return share(choice.precision), share(choice.recall), share(choice.coverage)
+        n_kept = round(choice.coverage * result.n_documents)
+        kept = f"{n_kept:,} ({choice.coverage:.1%})", f"{result.n_documents - n_kept:,}"
+        return *kept, *shares(choice.precision, n_kept)
+
     return Section(
         "What each precision costs",
-        (
-            "precision asked for",
-            "threshold",
-            "documents answered",
-            "left to people",
-            "precision reached",
-            "95 % interval",
-        ),
-        rows,
-        "precision",
-        "Answers below the threshold, or less likely than none of these, are left to people. The "
-        "thresholds are the model's own, from documents held out in fit.",
-    )
-
-
-def _set_choices(certainty: Certainty) -> Section:
-    """Return what each precision costs: how many labels are no longer found."""
-    return Section(
-        "What each precision costs",
-        (
-            "precision asked for",
-            "threshold",
-            "precision reached",
-            "true labels found",
-            "documents with a label",
-        ),
+        ("precision asked for", "threshold", *header),
         [
             (
                 f"{choice.wanted:.0%}",
                 "none" if isnan(choice.threshold) else f"{choice.threshold:.3f}",
-                share(choice.precision),
-                share(choice.recall),
-                share(choice.coverage),
+                *cells(choice),
             )
             for choice in certainty.choices
         ],
         "precision",
-        "Labels below the threshold are left to people. The thresholds are the model's own, from "
-        "documents held out in fit.",
+        f"{remark} The thresholds are the model's own, from documents held out in fit.",
     )
 
 
@@ -343,7 +309,7 @@ def _sentences(result: Evaluation) -> Iterator[str]:
 
 
 def _captions(result: Evaluation) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield for each figure what it shows, and the same in words for whoever cannot see it."""
+    """Yield the caption of each figure, and its description for screen readers."""
     from longtail.plotting import FEW_DOCUMENTS
 
     counted, measure = _band_measure(result)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.cli.class_text_table import ClassTexts, read_class_texts
+from longtail.cli.class_text_table import ClassTextOptions, ClassTexts
 from longtail.cli.cluster import Cluster, fit_on
 from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.fit_options import (
@@ -25,7 +26,6 @@ from longtail.cli.fit_options import (
 )
 from longtail.cli.hierarchy import HierarchyOptions
 from longtail.cli.inputs import (
-    Documents,
     Source,
     ask_separator,
     check_columns,
@@ -54,13 +54,15 @@ from longtail.cli.show import (
     say,
 )
 
-_TEXT: Any = {"rich_help_panel": TEXT_PANEL}
+if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
 
 
 @takes(
     content=Content,
     layout=Layout,
     reading=[option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
+    named=ClassTextOptions,
     above=HierarchyOptions,
     learning=[option.as_parameter(None) for option in CLASSIFIER_OPTIONS],
     cluster=Cluster,
@@ -77,31 +79,7 @@ def fit(
         typer.Option("--discard-changes", help="Replace a model and drop what it was taught."),
     ] = False,
     reading: dict[str, Any],
-    class_texts: Annotated[
-        Path | None,
-        typer.Option(
-            "--class-texts",
-            metavar="FILE",
-            help="Names of classes: a table with columns label and text, or without header: "
-            "label, tab, text. Those without documents are learned too.",
-            **_TEXT,
-        ),
-    ] = None,
-    class_texts_label: Annotated[
-        str | None,
-        typer.Option(
-            "--class-texts-label", metavar="COLUMN", help="Its column of labels.", **_TEXT
-        ),
-    ] = None,
-    class_texts_text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--class-texts-text",
-            metavar="COLUMN",
-            help="Its column of names; give it again to join several.",
-            **_TEXT,
-        ),
-    ] = None,
+    named: ClassTextOptions,
     unique_labels: Annotated[
         bool,
         typer.Option(
@@ -127,13 +105,12 @@ def fit(
         source = Source(files, content.text, label, layout, above.keep, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
-        _check_text_options(source, reading | {"class_texts": class_texts})
+        _check_text_options(source, reading | {"class_texts": named.class_texts})
         vectorizer = convert_given(VECTORIZER_OPTIONS, reading)
         of_text = convert_given(TEXT_OPTIONS, reading)
         learner = convert_given(CLASSIFIER_OPTIONS, learning)
         _check_target(out, discard_changes)
-        columns = (class_texts_label, class_texts_text)
-        names = None if class_texts is None else read_class_texts(class_texts, *columns)
+        names = named.read()
         above.check(has_text=not source.holds_counts, is_cluster=cluster.is_asked)
         vocabulary = above.read_vocabulary()
         if above.taxonomy is not None and vocabulary is not None and not source.holds_counts:
@@ -142,21 +119,20 @@ def fit(
         cost = dict[str, float]()
         wall, processor = time.perf_counter(), time.process_time()
         with progress(quiet) as update:
+            check_labels = partial(_check_labels, source, names, unique_labels)
             make = partial(_make_estimator, source, vectorizer, of_text, learner, threads, seed)
+            texts = None if names is None else names.texts
             if cluster.is_asked:
                 with read_documents(source, update, labelled=True) as chunks:
                     next(chunks, None)  # what is wrong with columns and labels is said here
                 model = make()
-                texts = None if names is None else names.texts
                 cost = fit_on(cluster, model, source, update, texts).summary()
-                if names is not None:
-                    names.check_model(model)
-                if not unique_labels and model.statistics_.class_sizes.max() <= 1:
-                    raise ValueError(_all_unique(source))
+                sizes = model.statistics_.class_sizes.tolist()
+                check_labels(dict(zip(model.classes_.tolist(), sizes, strict=True)))
                 if not source.holds_counts:
                     _remember_columns(model, source)
             else:
-                model = _fit(make, source, update, names, unique_labels, above)
+                model = _fit(make, source, update, texts, check_labels, above)
             above.give(model, vocabulary, quiet)
             update("writing", 0, None)
             model.save(out, discard_changes=discard_changes)
@@ -184,7 +160,7 @@ def fit(
 
 def _check_text_options(source: Source, reading: dict[str, Any]) -> None:
     """Refuse options of text for a source of counts."""
-    flags = {option.parameter: option.all_flags for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)}
+    flags = {option.parameter: option.flags for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)}
     flags["class_texts"] = "--class-texts"
     given = [flags[name].split("/")[0] for name, value in reading.items() if value is not None]
     if given and source.holds_counts:
@@ -223,19 +199,16 @@ def _fit(
     make: Callable[[], Any],
     source: Source,
     update: Update,
-    class_texts: ClassTexts | None,
-    unique_labels: bool,
+    class_texts: dict[str, str] | None,
+    check_labels: Callable[[Mapping[Any, float]], None],
     above: HierarchyOptions,
 ) -> Any:
     """Read a source and fit an estimator on it."""
     with read_documents(source, update, labelled=True) as chunks:
         first = list(islice(chunks, 1))  # a wrong column is an error before numba is imported
         model = make()
-        documents: Iterator[Documents] = above.collect(chain(first, chunks))
-        if not unique_labels:
-            documents = _check_repeated(source, documents)
-        if class_texts is not None:
-            documents = class_texts.check(documents)
+        documents: Iterator[Chunk] = above.collect(chain(first, chunks))
+        documents = _count_labels(documents, check_labels)
         from longtail._progress import report_progress
 
         def hear(stage: str, done: int, total: int) -> None:
@@ -246,44 +219,43 @@ def _fit(
             if source.holds_counts:
                 model.fit(*_stack(source, documents))
                 return model
-            texts = None if class_texts is None else class_texts.texts
-            model.fit_chunks(_pairs(source, documents), texts)
+            model.fit_chunks(_pairs(source, documents), class_texts)
         _remember_columns(model, source)
         return model
 
 
 def _remember_columns(model: Any, source: Source) -> None:
-    """Let a model of texts know what it was told about its tables."""
+    """Store in a model of texts how its tables are read."""
     model.set_columns(**vars(source.as_told()))
 
 
-def _check_repeated(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:
-    """Pass documents on; refuse them at the end where every class has one."""
-    seen: set[Any] = set()
-    is_repeated = False
+def _count_labels(
+    chunks: Iterator[Chunk], check: Callable[[Mapping[Any, float]], None]
+) -> Iterator[Chunk]:
+    """Pass documents on; at the end, before anything is learned, check how many each class has."""
+    counts = Counter[Any]()
     for chunk in chunks:
-        if not is_repeated:
-            sets = (
-                labels if isinstance(labels, list) else [labels] for labels in chunk.label_lists()
-            )
-            for label in chain.from_iterable(sets):
-                is_repeated = is_repeated or label in seen
-                seen.add(label)
+        for label in chunk.label_lists():
+            counts.update(label if isinstance(label, list) else [label])
         yield chunk
-    if len(seen) > 1 and not is_repeated:
-        raise ValueError(_all_unique(source))
+    check(counts)
 
 
-def _all_unique(source: Source) -> str:
-    """Say that labels look like ids."""
-    columns = " and ".join(source.label or ["the first number of a row"])
-    return (
-        f"every class has one document: is {columns} the label? Choose another column, or give "
-        "--unique-labels if it is."
-    )
+def _check_labels(
+    source: Source, names: ClassTexts | None, unique_labels: bool, counts: Mapping[Any, float]
+) -> None:
+    """Refuse labels that look like ids, and class texts whose header was taken for one."""
+    if names is not None:
+        names.check(counts)
+    if not unique_labels and len(counts) > 1 and max(counts.values()) <= 1:
+        columns = " and ".join(source.label or ["the first number of a row"])
+        raise ValueError(
+            f"every class has one document: is {columns} the label? Choose another column, or give "
+            "--unique-labels if it is."
+        )
 
 
-def _pairs(source: Source, chunks: Any) -> Any:
+def _pairs(source: Source, chunks: Iterator[Chunk]) -> Iterator[tuple[Any, Any]]:
     """Yield texts and labels."""
     n_documents = 0
     for chunk in chunks:
@@ -293,38 +265,24 @@ def _pairs(source: Source, chunks: Any) -> Any:
         raise ValueError(_nothing(source))
 
 
-def _stack(source: Source, chunks: Any) -> tuple[Any, Any]:
-    """Return the counts of all chunks as one matrix, as wide as the widest."""
-    import numpy as np
-    from scipy.sparse import csr_array, vstack
-
-    from longtail.datasets.records import make_label_sets
+def _stack(source: Source, chunks: Iterator[Chunk]) -> tuple[Any, Any]:
+    """Return the counts of all chunks as one matrix, as wide as the widest, and their labels."""
+    from longtail.datasets.records import join_chunks
 
     read = list(chunks)
     if not read:
         raise ValueError(_nothing(source))
-    n_terms = max(chunk.content.shape[1] for chunk in read)
-    for chunk in read:
-        chunk.content.resize((chunk.content.shape[0], n_terms))
-    X = csr_array(vstack([chunk.content for chunk in read], format="csr"))
-    y = np.concatenate([chunk.labels for chunk in read])
-    if all(chunk.label_counts is None for chunk in read):
-        return X, y
-    ones = (np.ones(len(chunk), np.int64) for chunk in read)
-    counts = [
-        one if chunk.label_counts is None else chunk.label_counts
-        for one, chunk in zip(ones, read, strict=True)
-    ]
-    return X, make_label_sets(y, np.concatenate(counts))
+    joined = join_chunks(read)
+    return joined.content, joined.labels
 
 
 def _nothing(source: Source) -> str:
-    """Say that there is nothing to learn from."""
+    """Return the message for a source without documents."""
     return f"{source.name} has no document that can be used; at least 2 classes are needed."
 
 
 def _check_target(out: Path, discard_changes: bool) -> None:
-    """Refuse a place where the model cannot go, before the work is done."""
+    """Refuse an unusable output path before the work is done."""
     from longtail.store.container import open_model
     from longtail.store.journal import journal_path, read_journal
 

@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from longtail._words import count
 from longtail.answers import as_label
 from longtail.cli.edit import changes_model
-from longtail.cli.inputs import Documents, read_labelled
+from longtail.cli.inputs import read_labelled
 from longtail.cli.shared_options import By
 from longtail.cli.show import print_note
+
+if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
 
 _option = partial(typer.Option, rich_help_panel="Hierarchy of classes")
 
@@ -58,7 +61,7 @@ class HierarchyOptions:
         return [] if self.parent_column is None else [self.parent_column]
 
     def check(self, *, has_text: bool, is_cluster: bool) -> None:
-        """Refuse what does not go together."""
+        """Refuse options that do not go together."""
         flags = {
             "--hierarchy": self.hierarchy,
             "--parent-column": self.parent_column,
@@ -78,8 +81,8 @@ class HierarchyOptions:
                 f"--taxonomy-by must be notation, id, uri or name; got {self.taxonomy_by!r}."
             )
 
-    def collect(self, chunks: Iterator[Documents]) -> Iterator[Documents]:
-        """Pass documents on, and collect the parent of each class from their column."""
+    def collect(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Pass documents on while collecting the parents of their classes."""
         if self.parent_column is None:
             yield from chunks
             return
@@ -100,7 +103,7 @@ class HierarchyOptions:
         return read_skos(self.taxonomy, self.taxonomy_by)  # type: ignore[arg-type]
 
     def give(self, model: Any, vocabulary: Any, quiet: bool) -> None:
-        """Give a fitted model its hierarchy, and say what does not fit."""
+        """Set the hierarchy of a fitted model; print what does not fit."""
         given: Any = self.path_separator
         if self.hierarchy is not None:
             given = read_pairs(self.hierarchy)
@@ -116,7 +119,7 @@ class HierarchyOptions:
 
 @contextmanager
 def _noting_warnings(quiet: bool) -> Iterator[None]:
-    """Print what does not fit about a hierarchy as notes."""
+    """Print the warnings about a hierarchy as notes."""
     import warnings
 
     from longtail.exceptions import HierarchyWarning

@@ -46,14 +46,18 @@ def info(
 
             Teacher(model).compact()
         facts, found = _facts(model)
-        log = [_as_row(change) for change in found] if changes else []
+        log = (
+            [change.as_dict() | {"summary": describe_change(change)} for change in found]
+            if changes
+            else []
+        )
         health_report = _measure_health(model) if health else None
         if as_json:
             health_json = {} if health_report is None else {"health": health_report.as_dict()}
             print_json({**facts, **({"log": log} if changes else {}), **health_json})
             return
         expected = facts.pop("expected")
-        # What is taught since are labels of documents; how many documents have them is not known.
+        # Changes count labels of documents; of how many documents is not known.
         names = {"documents": "documents of the last fit"} if "labels" in facts else {}
         print_table(
             str(model),
@@ -86,8 +90,8 @@ def info(
 def _facts(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """Return what there is to say about a model, and what it was taught since it was saved."""
     from longtail.store.container import read_checksum
-    from longtail.store.journal import journal_path
-    from longtail.store.overview import open_checked, waiting_changes
+    from longtail.store.contents import open_checked
+    from longtail.store.journal import journal_path, waiting_changes
 
     checked, changes = open_checked(path), waiting_changes(path)
     file, contents = checked.file, checked.contents
@@ -173,18 +177,6 @@ def _expected(path: Path, contents: Any) -> dict[str, Any]:
         # Not in the file: it is estimated when it is asked for.
         error = load_model(path).calibration_error_
     return expected_measures(arrays["check/expected"], error)
-
-
-def _as_row(change: Any) -> dict[str, Any]:
-    """Return one change with a sentence for its content."""
-    return {
-        "number": change.number,
-        "time": change.time,
-        "by": change.by,
-        "action": change.action,
-        "summary": describe_change(change),
-        "in_effect": change.in_effect,
-    }
 
 
 def _written(value: Any) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from longtail._columns import TableFormat
     from longtail.cli.show import Update
-    from longtail.datasets.records import BadRow
+    from longtail.datasets.records import BadRow, Chunk, CountFile
     from longtail.datasets.tables import Table
 
     _OnBadRow = Callable[[BadRow], None]
@@ -86,12 +86,15 @@ class Source:
                 return find_format(path, self.told.format)
             raise
 
-    def table(self, path: str, labelled: bool, report: _OnBadRow | None = None) -> Table:
-        """Return one of the files as the readers of text take it."""
+    def file(self, path: str, labelled: bool = True) -> Table | CountFile:
+        """Return one of the files as readers take it."""
         from longtail._columns import TableFormat
-        from longtail.datasets.tables import Table
+        from longtail.datasets.records import CountFile
+        from longtail.datasets.tables import COUNT_FORMATS, Table
 
         layout, format = self.layout, self.find_format(path)
+        if format in COUNT_FORMATS:
+            return CountFile(path, layout.zero_based, layout.limits(), format, layout.replicate)
         told = self.told if self.told is not None and self.told.format == format else TableFormat()
         return Table(
             path,
@@ -102,15 +105,14 @@ class Source:
             told.header if layout.header is None else layout.header,
             told.delimiter if layout.delimiter is None else layout.delimiter,
             told.quotes if layout.quotes is None else layout.quotes,
-            report,
-            layout.encoding or told.encoding,
-            layout.limits(),
-            layout.label_separator,
-            self.fields,
+            encoding=layout.encoding or told.encoding,
+            limits=layout.limits(),
+            label_separator=layout.label_separator,
+            fields=self.fields,
         )
 
     def as_told(self) -> TableFormat:
-        """Return what a model fitted on this source is to remember of it."""
+        """Return what a model fitted on this source remembers of it."""
         from longtail._columns import TableFormat
 
         layout = self.layout
@@ -119,42 +121,13 @@ class Source:
             for name in ("header", "delimiter", "quotes", "encoding")
             if (value := getattr(layout, name)) is not None
         }
-        format = self.find_format(self.paths[0]) if reading or layout.format else None
         return TableFormat(
             tuple(self.text or ()),
             tuple(self.label or ()),
             layout.label_separator,
-            format,
+            self.find_format(self.paths[0]),
             **reading,
         )
-
-
-@dataclass(frozen=True)
-class Documents:
-    """Some documents of a source: texts or counts, with labels, lines and columns to hand on.
-
-    `labels` are a list of labels or of label sets; for counts an array, which stands document after
-    document where `label_counts` says how many labels each has.
-    """
-
-    content: Any
-    labels: Any
-    lines: list[int]
-    kept: list[list[Any]]
-    n_bytes: int
-    path: str = ""
-    label_counts: Any = None
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def label_lists(self) -> list[Any]:
-        """Return a label or a list of labels for each document."""
-        labels: list[Any] = self.labels if isinstance(self.labels, list) else self.labels.tolist()
-        if self.label_counts is None:
-            return labels
-        ends = self.label_counts.cumsum().tolist()
-        return [labels[end - n : end] for end, n in zip(ends, self.label_counts, strict=True)]
 
 
 @contextmanager
@@ -165,7 +138,7 @@ def read_documents(
     labelled: bool,
     n_terms: int | None = None,
     doing: str = "reading",
-) -> Iterator[Iterator[Documents]]:
+) -> Iterator[Iterator[Chunk]]:
     """Open a source; skipped rows are reported when all is read.
 
     `n_terms` fits counts to a model: terms that it does not have are left out. `doing` is what
@@ -173,7 +146,7 @@ def read_documents(
     """
     check_columns(source, labelled)
 
-    def read(report: _OnBadRow | None) -> Iterator[Documents]:
+    def read(report: _OnBadRow | None) -> Iterator[Chunk]:
         chunks = _chunks(source, report, labelled, n_terms)
         if labelled:
             chunks = _check_separator(source, chunks)
@@ -194,7 +167,7 @@ def read_documents(
 
 
 def ask_separator(source: Source) -> Source:
-    """Ask, in a terminal, whether what most labels contain separates them; return the answer."""
+    """Ask in a terminal whether the mark that most labels contain separates them."""
     if not _in_terminal() or "-" in source.paths:
         return source
     # Bad rows are reported later.
@@ -208,12 +181,12 @@ def ask_separator(source: Source) -> Source:
 
 
 def _in_terminal() -> bool:
-    """Return whether there is somebody to ask."""
+    """Return whether a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _check_separator(source: Source, chunks: Iterator[Documents]) -> Iterator[Documents]:
-    """Refuse labels that look like several each, unless it was said whether they are."""
+def _check_separator(source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Refuse labels that look like several each, unless a separator was given."""
     first = next(chunks, None)
     found = _find_separator(source, first)
     if found is not None:
@@ -227,8 +200,8 @@ def _check_separator(source: Source, chunks: Iterator[Documents]) -> Iterator[Do
     yield from chunks
 
 
-def _find_separator(source: Source, chunk: Documents | None) -> tuple[str, str] | None:
-    """Return what seems to separate labels, with a sentence, unless it was said or nothing does."""
+def _find_separator(source: Source, chunk: Chunk | None) -> tuple[str, str] | None:
+    """Return the mark that seems to separate labels, with a sentence, unless one was given."""
     from longtail.datasets.checking import find_label_separator
 
     if chunk is None or source.holds_counts or source.layout.label_separator is not None:
@@ -279,7 +252,7 @@ def match_source(source: Source, model: Any, quiet: bool = False) -> Source:
 
 
 def check_columns(source: Source, labelled: bool) -> None:
-    """Say which options are missing, or have no meaning for the format."""
+    """Refuse missing options, and those that have no meaning for the format."""
     if source.holds_counts:
         if source.text or source.label or source.fields:
             raise ValueError("--text and --label have no meaning for svmlight: it has no columns.")
@@ -296,43 +269,20 @@ def check_columns(source: Source, labelled: bool) -> None:
 
 def _chunks(
     source: Source, report: _OnBadRow | None, labelled: bool, n_terms: int | None
-) -> Iterator[Documents]:
+) -> Iterator[Chunk]:
     """Yield the documents of all files of a source in chunks."""
+    from longtail.datasets.tables import read_file_chunks
+
     n_bytes = 0
     for path in source.paths:
         chunk = None
-        for chunk in _chunks_of(path, source, report, labelled, n_terms):
-            yield replace(chunk, n_bytes=n_bytes + chunk.n_bytes if chunk.n_bytes else 0, path=path)
-        n_bytes += chunk.n_bytes if chunk else 0
-
-
-def _chunks_of(
-    path: str, source: Source, report: _OnBadRow | None, labelled: bool, n_terms: int | None
-) -> Iterator[Documents]:
-    """Yield the documents of one file in chunks."""
-    from longtail.datasets.tables import read_text_chunks
-
-    layout = source.layout
-    if source.holds_counts:
-        from longtail.datasets.count_chunks import read_count_chunks
-
-        for counts in read_count_chunks(
-            path,
-            format=source.find_format(path),
-            replicate=layout.replicate,
-            zero_based=layout.zero_based,
-            labelled=labelled,
-            n_terms=n_terms,
-            on_bad_row=report,
-            limits=layout.limits(),
+        for chunk in read_file_chunks(
+            source.file(path, labelled), labelled=labelled, n_terms=n_terms, on_bad_row=report
         ):
-            nothing: list[list[str]] = [[] for _ in counts.lines]
-            found = Documents(counts.X, counts.y, counts.lines, nothing, counts.n_bytes)
-            yield replace(found, label_counts=counts.label_counts)
-        return
-    for chunk in read_text_chunks(source.table(path, labelled, report)):
-        found = Documents(chunk.texts, chunk.labels, chunk.lines, chunk.kept, chunk.n_bytes)
-        yield replicate_labels(found) if layout.replicate else found
+            n_read = n_bytes + chunk.n_bytes if chunk.n_bytes else 0
+            found = replace(chunk, n_bytes=n_read, path=path)
+            yield found.replicate() if source.layout.replicate else found
+        n_bytes += chunk.n_bytes if chunk else 0
 
 
 def read_labelled(
@@ -360,28 +310,10 @@ def read_labelled(
     return read_text_chunks(table), first
 
 
-def replicate_labels(chunk: Documents) -> Documents:
-    """Return one document for each label of a document."""
-    sets = chunk.label_lists()
-    if not sets or not isinstance(sets[0], list):
-        return chunk
-    documents = [i for i, labels in enumerate(sets) for _ in labels]
-    content = chunk.content
-    is_text = isinstance(content, list)
-    return replace(
-        chunk,
-        content=[content[i] for i in documents] if is_text else content[documents],
-        labels=[label for labels in sets for label in labels],
-        lines=[chunk.lines[i] for i in documents],
-        kept=[chunk.kept[i] for i in documents],
-        label_counts=None,
-    )
-
-
 def _counted(
-    described: str, source: Source, chunks: Iterator[Documents], update: Update
-) -> Iterator[Documents]:
-    """Draw progress; how many documents there will be follows from the bytes read so far."""
+    described: str, source: Source, chunks: Iterator[Chunk], update: Update
+) -> Iterator[Chunk]:
+    """Report progress; the total is estimated from the bytes read so far."""
     from longtail.datasets.tables import is_compressed
 
     paths = source.paths
@@ -404,7 +336,7 @@ def shorten_text(text: str | None) -> str:
 
 
 def check_model(path: Path) -> None:
-    """Say where a model comes from where there is none."""
+    """Refuse a path without a model; say what writes one."""
     if not path.exists():
         raise ValueError(
             f"there is no model file {str(path)!r}; this writes one: longtail fit table.csv "
@@ -414,7 +346,7 @@ def check_model(path: Path) -> None:
         raise ValueError(f"{str(path)!r} is no regular file, so no model.")
 
 
-# What --embedder says, for the command that runs.
+# The value of --embedder, for the command that runs.
 named_embedder: ContextVar[str | None] = ContextVar("named_embedder", default=None)
 
 
@@ -431,15 +363,14 @@ def find_embedder() -> Any:
     module, colon, name = given.partition(":")
     if not (module and colon and name):
         raise ValueError(f"--embedder must be MODULE:NAME, such as encoders:encode; got {given!r}.")
-    sys.path.insert(0, "")
+    if "" not in sys.path:  # for good: processes that are started are told the path as well
+        sys.path.append("")
     try:
         found: Any = importlib.import_module(module)
         for attribute in name.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"--embedder {given}: {error}.") from None
-    finally:
-        sys.path.remove("")
     return found
 
 
@@ -503,11 +434,11 @@ def as_model_labels(model: Any, labels: Any) -> Any:
 
 def known_label(model: Any, text: str) -> Any:
     """Return a class of the model, or name those that are spelled alike."""
-    from longtail.class_names import ClassNames
+    from longtail.class_search import ClassSearch
 
     label, classes = as_label(model, text), model.classes_
     if str(label) in map(str, classes.tolist()):
         return label
-    close = [repr(str(name)) for name, _ in ClassNames.index(classes).search(text, 5)]
+    close = [repr(str(name)) for name, _ in ClassSearch.index(classes).search(text, 5)]
     hint = f" Similar: {', '.join(close)}." if close else ""
     raise ValueError(f"the model has no class {text!r} among its {len(classes):,} classes.{hint}")

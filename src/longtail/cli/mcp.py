@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from longtail.cli.inputs import check_model
+from longtail.cli.inputs import check_model, find_embedder
 from longtail.cli.shared_options import ModelPath
 from longtail.cli.show import clear_errors
 
@@ -26,4 +26,4 @@ def mcp(
         from longtail.integrations.mcp import make_server
 
         check_model(model)
-        make_server(model, allow_teaching=allow_teaching).run()
+        make_server(model, allow_teaching=allow_teaching, embedder=find_embedder()).run()

@@ -1,4 +1,4 @@
-"""Files that the commands write: beside their target first, then renamed, so never half of one.
+"""Files that the commands write: beside their target, then renamed, so never in part.
 
 A command never writes over one of its inputs, over a model, or over what is no regular file.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import csv
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = Path("-")
 
-# What a spreadsheet takes for a formula, with apostrophes before it or not; a plain number is none.
+# Cells that a spreadsheet evaluates, with or without leading apostrophes; plain numbers are not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PLAIN_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
@@ -89,17 +88,12 @@ def replacing(path: Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[
 
 @contextmanager
 def replaced_path(path: Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Give a name beside `path` to write to, which is then renamed; a link is followed."""
+    """Yield a path beside `path` that is renamed to it in the end; a link is followed."""
+    from longtail.store.files import replacing as replacing_file  # imports numpy
+
     check_writable(path, inputs)
-    target = path.resolve()
-    beside = _beside(target)
-    try:
+    with replacing_file(path.resolve()) as beside:
         yield beside
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def save_figure(figure: Any, path: Path, inputs: Iterable[str | Path] = ()) -> None:
@@ -116,10 +110,12 @@ class BadRows:
     """The report of rows that were skipped; there is no file where there were none."""
 
     def __init__(self, path: Path, inputs: Iterable[str | Path] = ()) -> None:
+        from longtail.store.files import temporary_path  # imports numpy
+
         check_writable(path, inputs)
         self.path = path
         self.n_rows = 0
-        self._beside = _beside(path)
+        self._beside = temporary_path(path)
         self._file: TextIO | None = None
 
     def __call__(self, row: BadRow) -> None:
@@ -131,12 +127,7 @@ class BadRows:
         self.n_rows += 1
 
     def close(self) -> None:
-        """Put the report where it belongs."""
+        """Move the report into place."""
         if self._file is not None:
             self._file.close()
             os.replace(self._beside, self.path)  # also after an error: the report may explain it
-
-
-def _beside(path: Path) -> Path:
-    """Return a name in the same folder that nobody uses."""
-    return path.with_name(f".longtail-{os.getpid()}-{secrets.token_hex(4)}.tmp")

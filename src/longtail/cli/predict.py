@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.answers import class_texts, find_path, knows_probabilities, rank
-from longtail.cli.class_limits import Limits
+from longtail.answers import class_texts, find_path, knows_probabilities
+from longtail.cli.choice import Choice
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
-    Documents,
     Source,
     load_model,
     match_source,
@@ -26,11 +25,10 @@ from longtail.cli.inputs import (
 from longtail.cli.outputs import STANDARD_OUTPUT, check_writable
 from longtail.cli.prediction_rows import (
     FORMATS,
+    Columns,
     Prediction,
-    choose_columns,
     find_written,
     open_output,
-    rank_rows,
 )
 from longtail.cli.shared_options import (
     AsJson,
@@ -39,19 +37,15 @@ from longtail.cli.shared_options import (
     Quiet,
     TextColumns,
     Threads,
-    Unknown,
     options_of,
     takes,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
-if TYPE_CHECKING:
-    from longtail.results import Threshold
-
 _TOP_OF_A_TEXT = 5
 
 
-@takes(layout=Layout, limits=Limits, where=options_of(Cluster, "dask", "workers"))
+@takes(layout=Layout, choice=Choice, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -66,28 +60,8 @@ def predict(
         int | None,
         typer.Option("--top", min=1, help="Classes for each document: 1, or 5 for a text."),
     ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            "--precision",
-            help="Leave the class empty where it is not sure enough for this precision, "
-            "such as 0.9.",
-        ),
-    ] = None,
-    each: Annotated[
-        bool,
-        typer.Option(
-            "--each",
-            help="With --precision: every class must be that probable, not all on average.",
-        ),
-    ] = False,
-    unknown: Unknown = 0.0,
-    max_labels: Annotated[
-        int | None,
-        typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
-    ] = None,
     *,
-    limits: Limits,
+    choice: Choice,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -117,25 +91,19 @@ def predict(
     """
     with clear_errors():
         source = Source(documents, text, None, layout, keep or [])
-        limits.check(precision, top)
-        if unknown and precision is None and limits.back_off is None:
-            raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
+        choice.check(top)
         if _is_text(source):
+            from longtail.datasets.records import Chunk
+
             classifier = load_model(model, threads)
-            threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
-            _check_max_labels(classifier, max_labels)
-            among = limits.read(classifier, unknown)
+            run = choice.make_predictor(classifier)
             document = one_document(classifier, documents[0], layout.zero_based)
-            chunk = Documents(document, [], [1], [[]], 0)
-            shown = top or _TOP_OF_A_TEXT
-            texts = class_texts(classifier)
-            [row] = _predict_rows(classifier, chunk, shown, threshold, max_labels, texts, among)
+            [row] = run(Chunk(document, [], [1], [[]]), top or _TOP_OF_A_TEXT)
             _print_text(classifier, row, as_json)
             return
         cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or limits != Limits()
-            _check_cluster(out, out_format, keep or is_limited)
+            _check_cluster(out, out_format, keep or choice != Choice())
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
             with progress(quiet) as update:
@@ -149,12 +117,9 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        threshold = _find_threshold(classifier, precision, unknown, each, limits.level)
-        _check_max_labels(classifier, max_labels)
-        among = limits.read(classifier, unknown)
+        run = choice.make_predictor(classifier)
         n_documents = n_kept = n_without_words = 0
-        columns = choose_columns(classifier, source, top, escape_formulas, written)
-        texts = class_texts(classifier)
+        columns = Columns.of(classifier, source, top, escape_formulas, written)
         with (
             progress(quiet) as update,
             read_documents(
@@ -168,17 +133,14 @@ def predict(
             first = list(islice(chunks, 1))  # what is wrong with the table comes before any output
             with open_output(out, written, columns, inputs) as write:
                 for chunk in chain(first, chunks):
-                    rows = _predict_rows(
-                        classifier, chunk, top, threshold, max_labels, texts, among
-                    )
+                    rows = run(chunk, top)
                     write(rows)
                     n_kept += sum(row.label is not None and row.label != [] for row in rows)
                     n_without_words += sum(not row.classes for row in rows)
                     n_documents += len(chunk)
         if not quiet and out != STANDARD_OUTPUT:
-            held = (
-                "" if precision is None else f", {n_documents - n_kept:,} of them without a class"
-            )
+            held = f", {n_documents - n_kept:,} of them without a class"
+            held = "" if choice.precision is None else held
             print_note(
                 f"{count(n_documents, 'document')} predicted{held}; they are in {out}."
                 + _describe_unknown(n_without_words, " ")
@@ -187,11 +149,7 @@ def predict(
             print_note(_describe_unknown(n_without_words))
 
 
-def _check_cluster(
-    out: Path,
-    out_format: str | None,
-    others: Any,
-) -> None:
+def _check_cluster(out: Path, out_format: str | None, others: Any) -> None:
     """Refuse what does not go with --dask and --workers."""
     if out == STANDARD_OUTPUT or (out.exists() and not out.is_dir()):
         raise ValueError(
@@ -204,9 +162,9 @@ def _check_cluster(
         )
     if others:
         raise ValueError(
-            "--keep, --precision, --each, --unknown, --within, --exclude, --branch, --back-off and "
-            "--level do not go with --dask and --workers; the files have the lines and "
-            "probabilities to add them."
+            "--keep, --precision, --each, --unknown, --max-labels, --within, --exclude, --branch, "
+            "--back-off and --level do not go with --dask and --workers; the files have the lines "
+            "and probabilities to add them."
         )
 
 
@@ -264,70 +222,3 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
         say("The text has no known word, so no class.")
         return
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
-
-
-def _find_threshold(
-    classifier: Any,
-    precision: float | None,
-    unknown: float,
-    each: bool,
-    level: int | None = None,
-) -> Threshold | None:
-    """Return what decides where the class is left empty; None where nothing was asked for."""
-    if precision is None:
-        if each:
-            raise ValueError("--each goes with --precision, such as --precision 0.9 --each.")
-        return None
-    if not knows_probabilities(classifier):
-        raise ValueError(
-            f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
-        )
-    at_level = {} if level is None else {"level": level}
-    threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, **at_level)
-    if not threshold.n_documents:
-        raise ValueError(
-            f"a precision of {precision} cannot be reached: no threshold gave it on the documents "
-            "held out in fit. Ask for less, or fit with more documents."
-        )
-    return threshold
-
-
-def _check_max_labels(classifier: Any, max_labels: int | None) -> None:
-    """Refuse an option that has no meaning for the model."""
-    if max_labels is not None and not classifier.multilabel_:
-        raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
-
-
-def _predict_rows(
-    classifier: Any,
-    chunk: Documents,
-    top: int | None,
-    threshold: Threshold | None,
-    max_labels: int | None,
-    texts: dict[Any, str],
-    limits: dict[str, Any],
-) -> list[Prediction]:
-    """Predict a chunk; `limits` are `within`, `exclude`, `level` and `back_off`."""
-    if "back_off" in limits:
-        return _answer_nodes(classifier, chunk, texts, **limits)
-    sets = None
-    if classifier.multilabel_:
-        sets = classifier.predict(
-            chunk.content, threshold=threshold, max_labels=max_labels, **limits
-        )
-    # A label set is the beginning of the ranking, so its probabilities are there too.
-    longest = max(map(len, sets), default=0) if sets is not None else 1
-    ranking = rank(classifier, chunk.content, max(top or 1, longest), **limits)
-    kept = (ranking.valid if threshold is None else threshold.keeps(ranking))[:, 0].tolist()
-    return rank_rows(chunk, ranking, kept, sets, top, texts)
-
-
-def _answer_nodes(
-    classifier: Any, chunk: Documents, texts: dict[Any, str], back_off: float, **limits: Any
-) -> list[Prediction]:
-    """Return for each document of a chunk the deepest sure node."""
-    from longtail.results import TopK
-
-    found = classifier.predict_nodes(chunk.content, back_off, **limits)
-    ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
-    return rank_rows(chunk, ranking, found.valid.tolist(), None, 1, texts)

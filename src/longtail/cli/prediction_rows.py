@@ -1,6 +1,6 @@
 """Predictions -> CSV, TSV, JSON lines and Parquet.
 
-`Prediction` is a row; `Columns` and, for label sets, `SetColumns` say what is written of it.
+`Prediction` is a row; `Columns` says what is written of it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from longtail._optional import import_optional
 from longtail.answers import class_texts, knows_probabilities
-from longtail.cli.inputs import Documents, Source
+from longtail.cli.inputs import Source
 from longtail.cli.outputs import STANDARD_OUTPUT, escape_formula, replaced_path, replacing
 from longtail.cli.show import as_json_text, clean
 
 if TYPE_CHECKING:
+    from longtail.datasets.records import Chunk
     from longtail.results import TopK
 
 FORMATS = "csv, tsv, jsonl or parquet"
@@ -56,81 +57,94 @@ class Prediction:
 
 
 def rank_rows(
-    chunk: Documents,
-    ranking: TopK,
-    kept: list[bool],
-    sets: list[list[Any]] | None,
-    top: int | None,
-    texts: dict[Any, str],
+    chunk: Chunk, ranking: TopK, labels: list[Any], top: int | None, texts: dict[Any, str]
 ) -> list[Prediction]:
-    """Return the predictions of a chunk; `kept` says where the model is sure enough.
-
-    `sets` are the predicted label sets: each is the beginning of the ranking.
-    """
+    """Return the predictions of a chunk; of a label set the whole is shown at least."""
     rows = []
-    for i in range(len(chunk)):
-        n_shown = max(top or 1, 0 if sets is None else len(sets[i]))
-        found = ranking[i]
+    for i, label in enumerate(labels):
+        n_shown = max(top or 1, len(label) if isinstance(label, list) else 0)
+        found = ranking[i][:n_shown]
         classes, scores = [c for c, _ in found], [s for _, s in found]
-        label = classes[0] if kept[i] else None
-        shown = (classes[:n_shown], scores[:n_shown], [*map(texts.get, classes[:n_shown])])
-        predicted = label if sets is None else sets[i]
-        rows.append(Prediction(chunk.path, chunk.lines[i], chunk.kept[i], predicted, *shown))
+        named = [*map(texts.get, classes)]
+        rows.append(
+            Prediction(chunk.path, chunk.lines[i], chunk.kept[i], label, classes, scores, named)
+        )
     return rows
 
 
+@dataclass(frozen=True)
 class Columns:
-    """The columns of predictions of one class each."""
+    """The columns of written predictions: document, label set or class, ranking."""
 
-    def __init__(
-        self,
+    has_files: bool  # whether there are several
+    keep: list[str]
+    multilabel: bool
+    top: int  # classes of the ranking
+    calibrated: bool  # whether scores are probabilities
+    named: bool  # whether any class has a text
+    separator: str | None  # of labels in a cell; None where the format has lists
+    escape: bool  # whether texts that a spreadsheet would evaluate get an apostrophe
+    truth: bool  # whether the true label is written
+
+    @classmethod
+    def of(
+        cls,
+        classifier: Any,
         source: Source,
-        top: int,
-        calibrated: bool,
+        top: int | None,
         escape: bool,
-        named: bool,
-        separator: str | None = None,
+        written: str,
         truth: bool = False,
-    ) -> None:
-        self.keep, self.top, self.escape = source.keep, top, escape
-        self.separator = separator  # of label sets; None where the format has lists
-        self.truth = truth  # whether the true label is written
-        self.named = named  # whether any class has a text
-        self.value = "probability" if calibrated else "score"
-        self.values = "probabilities" if calibrated else "scores"
-        self.files = len(source.paths) > 1
+    ) -> Columns:
+        """Return the columns for the predictions of a model."""
+        sets, has_lists = classifier.multilabel_, written in ("jsonl", "parquet")
+        separator = None if has_lists else source.layout.label_separator or _SEPARATOR
+        calibrated, named = knows_probabilities(classifier), bool(class_texts(classifier))
+        top = top or (0 if sets else 1)
+        has_files = len(source.paths) > 1
+        return cls(has_files, source.keep, sets, top, calibrated, named, separator, escape, truth)
+
+    @property
+    def _values(self) -> str:
+        return "probabilities" if self.calibrated else "scores"
 
     def kinds(self) -> dict[str, str]:
-        """Return what the columns of a table hold: text, an integer or a number, by name."""
-        return {**self._first_kinds(), **self._ranked_kinds(1)}
+        """Return the kind of each column of a table by name: text, integer or number."""
+        files = {"file": "text"} if self.has_files else {}
+        kinds = {**files, "line": "integer", **dict.fromkeys(self.keep, "text")}
+        text, score = ("texts", "numbers") if self.separator is None else ("text", "text")
+        if self.truth:
+            kinds["truth"] = text if self.multilabel else "text"
+        if self.multilabel:
+            names = {"label_texts": text} if self.named else {}
+            kinds |= {"labels": text, **names, self._values: score}
+        value = "probability" if self.calibrated else "score"
+        for rank in range(1, self.top + 1):
+            ending = "" if rank == 1 else f"_{rank}"
+            texts = {f"class_text{ending}": "text"} if self.named else {}
+            kinds |= {f"class{ending}": "text", **texts, f"{value}{ending}": "number"}
+        return kinds
 
     def cells(self, row: Prediction) -> list[Any]:
         """Return a row of a table; None where there was no candidate."""
-        text = row.texts[0] if row.texts and row.label is not None else None
-        best = [row.label, *[text] * self.named, row.scores[0] if row.scores else None]
-        return [*self._first_cells(row), *best, *self._ranked_cells(row, 1)]
-
-    def fields(self, row: Prediction) -> dict[str, Any]:
-        """Return a row as a JSON object."""
-        return {**self._first_fields(row), "class": row.label, **self._ranking(row)}
-
-    def _ranking(self, row: Prediction) -> dict[str, Any]:
-        """Return the ranking as parts of a JSON object."""
-        texts = {"class_texts": row.texts} if self.named else {}
-        return {"classes": row.classes, **texts, self.values: row.scores}
-
-    def _first_kinds(self) -> dict[str, str]:
-        """Return the columns that say which document it is."""
-        files = {"file": "text"} if self.files else {}
-        truth = {"truth": self._truth_kind} if self.truth else {}
-        return {**files, "line": "integer", **dict.fromkeys(self.keep, "text"), **truth}
-
-    _truth_kind = "text"
-
-    def _first_cells(self, row: Prediction) -> list[Any]:
-        """Return which document it is, as cells of a table."""
-        truth = [self._join(row.truth)] * self.truth
-        return [row.path] * self.files + [row.line, *map(str, row.kept), *truth]
+        cells = [row.path] * self.has_files + [row.line, *map(str, row.kept)]
+        cells += [self._join(row.truth)] * self.truth
+        if self.multilabel:
+            n_labels = len(row.label)
+            scores: Any = row.scores[:n_labels]
+            texts: list[Any] = [row.texts[:n_labels]] * self.named
+            if self.separator is not None:
+                scores = self.separator.join(f"{score:.4f}" for score in scores)
+                texts = [TEXT_SEPARATOR.join(text or "" for text in some) for some in texts]
+            cells += [self._join([str(label) for label in row.label]), *texts, scores]
+        for i in range(self.top):
+            is_found = i < len(row.classes)
+            label = row.classes[i] if is_found else None
+            if i == 0 and not self.multilabel:
+                label = row.label  # which is empty where the model is not sure enough
+            texts = [row.texts[i] if is_found and label is not None else None] * self.named
+            cells += [label, *texts, row.scores[i] if is_found else None]
+        return cells
 
     def _join(self, labels: Any) -> Any:
         """Return labels as one cell of a table of text."""
@@ -144,81 +158,15 @@ class Columns:
                 )
         return self.separator.join(map(str, labels))
 
-    def _first_fields(self, row: Prediction) -> dict[str, Any]:
-        """Return which document it is, as parts of a JSON object."""
-        files = {"file": row.path} if self.files else {}
-        truth = {"truth": row.truth} if self.truth else {}
-        return {**files, "line": row.line, **dict(zip(self.keep, row.kept, strict=True)), **truth}
-
-    def _ranked_kinds(self, first: int) -> dict[str, str]:
-        """Return the columns of the ranking from a rank on; the first has no number."""
-        kinds: dict[str, str] = {}
-        for i in range(first, self.top + 1):
-            ending = "" if i == 1 else f"_{i}"
-            texts = {f"class_text{ending}": "text"} if self.named else {}
-            kinds |= {f"class{ending}": "text", **texts, f"{self.value}{ending}": "number"}
-        return kinds
-
-    def _ranked_cells(self, row: Prediction, first: int) -> list[Any]:
-        """Return the cells of the ranking after the first so many."""
-        cells: list[Any] = []
-        for i in range(first, self.top):
-            found = i < len(row.classes)
-            text = [row.texts[i] if found else None] * self.named
-            cells += [row.classes[i], *text, row.scores[i]] if found else [None, *text, None]
-        return cells
-
-
-class SetColumns(Columns):
-    """The columns of predictions of label sets; in a table of text a separator joins labels."""
-
-    @property
-    def _truth_kind(self) -> str:  # type: ignore[override]
-        return "texts" if self.separator is None else "text"
-
-    def kinds(self) -> dict[str, str]:
-        """Return what the columns of a table hold, by name."""
-        text, score = ("texts", "numbers") if self.separator is None else ("text", "text")
-        texts = {"label_texts": text} if self.named else {}
-        labels_kinds = {"labels": text, **texts, self.values: score}
-        return {**self._first_kinds(), **labels_kinds, **self._ranked_kinds(1)}
-
-    def cells(self, row: Prediction) -> list[Any]:
-        """Return a row of a table."""
-        scores = row.scores[: len(row.label)]
-        labels: Any = [str(label) for label in row.label]
-        texts: list[Any] = [row.texts[: len(row.label)]] * self.named
-        labels_cells: list[Any] = [labels, *texts, scores]
-        if self.separator is not None:
-            labels_cells = [
-                self._join(labels),
-                *(TEXT_SEPARATOR.join(text or "" for text in some) for some in texts),
-                self.separator.join(f"{score:.4f}" for score in scores),
-            ]
-        return [*self._first_cells(row), *labels_cells, *self._ranked_cells(row, 0)]
-
     def fields(self, row: Prediction) -> dict[str, Any]:
         """Return a row as a JSON object."""
-        return {**self._first_fields(row), "labels": row.label, **self._ranking(row)}
-
-
-def choose_columns(
-    classifier: Any,
-    source: Source,
-    top: int | None,
-    escape: bool,
-    written: str,
-    truth: bool = False,
-) -> Columns:
-    """Return what is written of each prediction of a model."""
-    calibrated, named = knows_probabilities(classifier), bool(class_texts(classifier))
-    if not classifier.multilabel_:
-        return Columns(source, top or 1, calibrated, escape, named, truth=truth)
-    separator = source.layout.label_separator or _SEPARATOR
-    has_lists = written in ("jsonl", "parquet")
-    return SetColumns(
-        source, top or 0, calibrated, escape, named, None if has_lists else separator, truth
-    )
+        files = {"file": row.path} if self.has_files else {}
+        kept = dict(zip(self.keep, row.kept, strict=True))
+        truth = {"truth": row.truth} if self.truth else {}
+        predicted = {"labels" if self.multilabel else "class": row.label}
+        texts = {"class_texts": row.texts} if self.named else {}
+        ranking = {"classes": row.classes, **texts, self._values: row.scores}
+        return {**files, "line": row.line, **kept, **truth, **predicted, **ranking}
 
 
 def find_written(out: Path, given: str | None, option: str = "--out") -> str:
@@ -242,7 +190,7 @@ def find_written(out: Path, given: str | None, option: str = "--out") -> str:
 def open_output(
     out: Path, written: str, columns: Columns, inputs: list[Any]
 ) -> Iterator[Callable[[list[Prediction]], None]]:
-    """Open a file of predictions; give what writes rows to it."""
+    """Open a file of predictions; yield the function that writes rows."""
     if written == "parquet":
         with replaced_path(out, inputs) as beside, _open_parquet(beside, columns) as write:
             yield write

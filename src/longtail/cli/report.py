@@ -39,7 +39,7 @@ class ReportPage:
     """Content of a report beside the findings."""
 
     title: str  # what was evaluated on what
-    # What was evaluated, when and with which settings.
+    # Model, data, date and settings of the evaluation.
     facts: Mapping[str, str] = field(default_factory=dict)
     expected: Section | None = None  # what was expected beside what was found
     comparison: Section | None = None  # two models side by side
@@ -47,7 +47,7 @@ class ReportPage:
 
 
 def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figure]) -> str:
-    """Return one HTML page with numbers, figures and tables inside; it loads nothing."""
+    """Return one self-contained HTML page with numbers, figures and tables."""
 
     def show(section: Section) -> str:
         figure = ""
@@ -89,7 +89,7 @@ def html_report(page: ReportPage, findings: Findings, figures: Mapping[str, Figu
 
 
 def _html_facts(facts: Mapping[str, str]) -> str:
-    """Return what was evaluated as a list of terms."""
+    """Return the facts about model and data as a definition list."""
     rows = (f"<dt>{_escape(key)}</dt><dd>{_escape(value)}</dd>" for key, value in facts.items())
     return f"<dl>{''.join(rows)}</dl>"
 
@@ -208,7 +208,7 @@ def _html_figure(name: str, figure: Figure, caption: str, description: str) -> s
 
 
 def _printable(text: str) -> str:
-    """Return a text with control characters, which HTML must not have, as escapes."""
+    """Escape control characters, which HTML must not contain."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: ascii(c.group())[1:-1], text)
 
 

@@ -224,7 +224,7 @@ def options_of(kind: type, *names: str) -> list[Parameter]:
 
 
 def takes(**bundles: Bundle) -> Callable[[Command], Command]:
-    """Give a command options in place of parameters, each of which gets them together.
+    """Replace parameters of a command by bundles of options.
 
     A dataclass declares options by its fields, and the parameter gets an object of it; options that
     are listed come as a dict.
@@ -259,7 +259,7 @@ def parameters_of(command: Callable[..., Any]) -> list[Parameter]:
 
 
 def declare(command: Any, parameters: Sequence[Parameter]) -> Command:
-    """Let a command have these parameters, as typer reads them."""
+    """Set the parameters of a command, as typer reads them."""
     command.__signature__ = Signature(parameters)
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run: Command = command

@@ -41,17 +41,17 @@ def clean(text: str) -> str:
 
 
 class Update(Protocol):
-    """Tell how far a step is; the total may be unknown and may change."""
+    """Report how far a step is; the total may be unknown and may change."""
 
     def __call__(
         self, description: str, completed: int, total: int | None, noun: str = "document"
     ) -> None:
-        """Tell that `completed` of `total` are done; `noun` says what is counted."""
+        """Report that `completed` of `total` are done; `noun` is what is counted."""
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Turn an error that the user can do something about into one line and exit code 1."""
+    """Turn an error that the user can act on into one line and exit code 1."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print_note(f"warning: {message}")
         warnings.simplefilter("default", RuntimeWarning)
@@ -60,7 +60,7 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
-            raise  # whoever reads our output has had enough; typer ends quietly
+            raise  # the reader closed the pipe; typer ends quietly
         except OSError as error:
             known = error.filename is not None and error.strerror is not None
             _fail(f"{error.filename}: {error.strerror}" if known else str(error))
@@ -75,13 +75,13 @@ def clear_errors() -> Iterator[None]:
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
-    """Say what went wrong and end."""
+    """Print what went wrong and exit."""
     print_note(sentence)
     sys.exit(code)
 
 
 def print_note(sentence: str) -> None:
-    """Say something beside the results, on standard error."""
+    """Print a note on standard error."""
     line = clean(sentence).encode("utf-8", "backslashreplace").decode("utf-8")
     sys.stderr.write(f"longtail: {line}\n")
 
@@ -128,7 +128,7 @@ def progress(quiet: bool = False, compiles: bool = True) -> Iterator[Update]:
 
 
 def _listen_to_compiler(listener: Callable[[int, float], None]) -> AbstractContextManager[None]:
-    """Let a listener hear how many kernels were compiled, and how long that took."""
+    """Call a listener with the number of compiled kernels and the seconds that took."""
     from longtail._kernels.compiling import on_compiled
 
     return on_compiled(listener)
@@ -186,7 +186,7 @@ class _StageLines:
         self._compiled = n_kernels, seconds
 
     def finish_compiling(self) -> None:
-        """Say how much of the time was the compiler's."""
+        """Print how long the compiler took."""
         if self._compiled[0] > 0:
             print_note(
                 f"{count(self._compiled[0], 'kernel')} compiled: {self._compiled[1]:.1f} s of the "
@@ -196,7 +196,7 @@ class _StageLines:
     def __call__(
         self, description: str, completed: int, total: int | None, noun: str = "document"
     ) -> None:
-        """Hear how far a stage is; a new name says that the one before is done."""
+        """Record how far a stage is; a new name ends the one before."""
         stage = description.split(": ", 1)[0]
         if stage != self._stage:
             self.finish()
@@ -213,7 +213,7 @@ class _StageLines:
             rate = ""
             if len(self._counts) == 1:  # steps of different kinds have no rate in common
                 [n_done] = self._counts.values()
-                if n_done >= seconds:  # below one a second a rate tells nobody anything
+                if n_done >= seconds:  # a rate below one a second is of no use
                     rate = f", {count(n_done, self._noun)}, {n_done / max(seconds, 1e-9):,.0f}/s"
             print_note(f"{self._stage}: {seconds:.1f} s{rate}")
         self._stage = ""
@@ -233,7 +233,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell holds a number, with its unit, or a dash for none."""
+    """Return whether a cell holds a number, with its unit, or a dash for none."""
     return re.fullmatch(r"[-+]?[\d.,]+ ?[%\w]{0,2}|-|", cell) is not None
 
 

@@ -19,7 +19,6 @@ from longtail.cli.inputs import (
     n_terms_of,
     one_document,
     read_documents,
-    replicate_labels,
 )
 from longtail.cli.shared_options import (
     By,
@@ -106,6 +105,8 @@ def _change_documents(
     quiet: bool,
 ) -> tuple[str, int]:
     """Teach or forget one text, or all documents of a table, in one change; say what was done."""
+    from longtail.datasets.records import join_contents
+
     model, [content] = teacher.model, source.files
     if label:
         if source.label or source.text:
@@ -132,7 +133,7 @@ def _change_documents(
     ):
         read = list(chunks)
     if model.multilabel_:
-        read = [replicate_labels(chunk) for chunk in read]
+        read = [chunk.replicate() for chunk in read]
     elif any(isinstance(label, list) for chunk in read for label in chunk.label_lists()):
         raise ValueError(
             "the model has one class for each document, and there are documents with several "
@@ -140,7 +141,8 @@ def _change_documents(
         )
     if not any(len(chunk) for chunk in read):
         raise ValueError(f"{source.name} has no document that can be used.")
-    documents, labels = _join(read), _labels(model, source, read)
+    documents = join_contents([chunk.content for chunk in read])
+    labels = _labels(model, source, read)
     try:
         change_number = change(documents, labels, by=by)
     except DocumentError as error:
@@ -149,15 +151,6 @@ def _change_documents(
     n_classes = len(set(map(str, labels)))
     kind = "label" if model.multilabel_ else "document"
     return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
-
-
-def _join(read: list[Any]) -> Any:
-    """Return the documents of all chunks: a list of texts, or one matrix of counts."""
-    if isinstance(read[0].content, list):
-        return [text for chunk in read for text in chunk.content]
-    from scipy.sparse import vstack
-
-    return vstack([chunk.content for chunk in read], format="csr")
 
 
 def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Compile all kernels and keep them on the disk, so that the first fit does not wait for it."""
     with clear_errors():
         start = time.perf_counter()
-        with progress(quiet) as update:
+        with progress(quiet, compiles=False) as update:
             compile_kernels(update)
         seconds = time.perf_counter() - start
         folders, n_compiled = find_compiled()
@@ -37,13 +37,13 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
 
 def compile_kernels(update: Update) -> None:
-    """Call all that fit, predict, explain, teach and the readers need, on made-up documents."""
+    """Run all kernels of fit, predict, explain, teach and the readers on made-up documents."""
     with tempfile.TemporaryDirectory() as folder:
         _run_all(list(_list_calls(Path(folder))), update)
 
 
 def compile_for_text(update: Update) -> None:
-    """Call what fitting, predicting, explaining and teaching texts needs: a third of all."""
+    """Run the kernels that models of texts need: a third of all."""
     from longtail import TextClassifier
 
     texts, labels = _make_texts(N_CLASSES)
@@ -58,11 +58,11 @@ def compile_for_text(update: Update) -> None:
 
 
 def _run_all(calls: list[Callable[[], Any]], update: Update) -> None:
-    """Run calls one by one, and tell how far that is."""
+    """Run calls one by one and report progress."""
     from longtail.exceptions import UncalibratedWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UncalibratedWarning)  # of models that nobody keeps
+        warnings.simplefilter("ignore", UncalibratedWarning)  # these models are thrown away
         for i, run in enumerate(calls):
             update(COMPILING, i, len(calls), "step")
             run()
@@ -76,7 +76,7 @@ def _make_counts(table: Path) -> tuple[Any, Any]:
     rows = ((i % N_CLASSES, i % 97 + 1, i % 89 + 98) for i in range(2 * N_CLASSES))
     table.write_text("".join(f"{label} {first}:1 {second}:2.5\n" for label, first, second in rows))
     [counts] = read_count_chunks(table)
-    return counts.X, counts.y
+    return counts.content, counts.labels
 
 
 def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:
@@ -88,7 +88,7 @@ def _make_texts(n_classes: int) -> tuple[list[str], list[str]]:
 
 
 def _list_calls(folder: Path) -> Iterator[Callable[[], Any]]:
-    """Yield what has to run, in this order.
+    """Yield the calls in the order in which they run.
 
     Kernels have a version for counts with fractions and one for whole counts, one for single
     documents among many classes, and one for more classes than 16 bits can tell apart.
@@ -187,7 +187,7 @@ def find_compiled() -> tuple[list[str], int]:
         for kernel in vars(module).values():
             stats = getattr(kernel, "stats", None)
             defined_here = getattr(kernel, "__module__", None) == module.__name__
-            # What is only called by other kernels has no cache.
+            # Kernels that only other kernels call have no cache.
             if defined_here and stats is not None and stats.cache_path is not None:
                 folders.add(str(stats.cache_path))
                 n_compiled += sum(stats.cache_misses.values())

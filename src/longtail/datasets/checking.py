@@ -1,4 +1,4 @@
-"""Labelled documents -> what is odd about them: what to look at before a model is fitted.
+"""Labelled documents -> what is odd about them, to look at before a fit.
 
 In: chunks of documents, labels and line numbers. Out: a `DataCheck`. Documents leave a hash and a
 few numbers behind, so a table may be larger than memory. Two texts are the same document if they
@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from longtail._constants import FREQUENCY_BANDS
+
 _TOKENS = re.compile(r"\w+")
 _LETTERS = re.compile(r"[^\W\d_]{3,}")  # words of a label that a text would use
 _MAX_EXAMPLES = 10  # of each finding
@@ -32,6 +34,11 @@ class Finding:
     share: float
     examples: list[str]
     advice: str
+
+    @classmethod
+    def among(cls, n: int, name: str, count: int, examples: list[str], advice: str) -> Finding:
+        """Return a finding of `count` among n documents or classes."""
+        return cls(name, count, count / max(n, 1), examples, advice)
 
 
 @dataclass(frozen=True)
@@ -75,26 +82,25 @@ def check_documents(
     seen = _Seen()
     for documents, labels, lines in chunks:
         seen.add(documents, labels, lines)
-    if not seen.n_documents:
+    n = seen.n_documents
+    if not n:
         raise ValueError("there are no documents to check.")
     n_shared, shared, n_against = seen.compare(against)
     sizes = np.array(list(seen.sizes.values()))
-    bands = {"1": (1, 1), "2 to 5": (2, 5), "6 to 20": (6, 20), "21 to 100": (21, 100)}
     counts = {
-        name: int(np.count_nonzero((sizes >= low) & (sizes <= high)))
-        for name, (low, high) in bands.items()
+        name.replace("-", " to "): int(np.count_nonzero((sizes >= low) & (sizes <= (high or n))))
+        for name, low, high in FREQUENCY_BANDS
     }
-    counts["more"] = int(np.count_nonzero(sizes > 100))
-    overlap = Finding(
+    overlap = Finding.among(
+        n_against,
         "documents that are also in the other table",
         n_shared,
-        n_shared / max(n_against, 1),
         shared,
         "Leave them out of one of the two: a test with documents of the training is too good.",
     )
     findings = [found for found in (*_findings(seen), overlap) if found.count]
     return DataCheck(
-        n_documents=seen.n_documents,
+        n_documents=n,
         n_classes=len(sizes),
         median_words=int(np.median(np.concatenate(seen.lengths))),
         class_sizes=counts,
@@ -146,7 +152,7 @@ class _Seen:
     names: dict[Any, frozenset[str]] = field(default_factory=dict)
 
     def add(self, documents: Any, labels: Sequence[Any], lines: Sequence[int]) -> None:
-        """Look at some documents."""
+        """Add some documents."""
         lengths = []
         for terms, label, line in zip(_terms(documents), _plain(labels), lines, strict=True):
             lengths.append(len(terms))
@@ -200,13 +206,13 @@ class _Seen:
 
 
 def _findings(seen: _Seen) -> Iterator[Finding]:
-    """Yield all kinds of findings, those that weigh most first; some may be of nothing."""
+    """Yield all kinds of findings, the gravest first; some may be empty."""
     n = seen.n_documents
     contradicted = sum(1 + d.n_again for d in seen.first.values() if d.is_contradicted)
-    yield Finding(
+    yield Finding.among(
+        n,
         "documents that are there twice with different labels",
         contradicted,
-        contradicted / n,
         seen.contradicted,
         "One of the labels is wrong, or the document has several. No model can get them all.",
     )
@@ -215,48 +221,45 @@ def _findings(seen: _Seen) -> Iterator[Finding]:
         if isinstance(label, str):
             groups.setdefault(" ".join(label.casefold().split()), []).append(label)
     alike = [labels for labels in groups.values() if len(labels) > 1]
-    n_alike = sum(map(len, alike))
-    yield Finding(
+    yield Finding.among(
+        len(seen.sizes),
         "labels that differ by case or space only",
-        n_alike,
-        n_alike / len(seen.sizes),
+        sum(map(len, alike)),
         [" / ".join(repr(label) for label in labels) for labels in alike[:_MAX_EXAMPLES]],
         "They are classes of their own. Write them the same way, or merge them in the model.",
     )
-    yield Finding(
+    yield Finding.among(
+        n,
         "documents without a word",
         seen.n_empty,
-        seen.n_empty / n,
         seen.empty,
         "They can only be guessed. Leave them out, or choose more columns for the text.",
     )
-    repeated = sum(d.n_again for d in seen.first.values() if not d.is_contradicted)
-    yield Finding(
+    yield Finding.among(
+        n,
         "documents that are there again with the same label",
-        repeated,
-        repeated / n,
+        sum(d.n_again for d in seen.first.values() if not d.is_contradicted),
         seen.repeated,
         "They count several times. If copies end up in training and test, the test is too good.",
     )
-    n_named = sum(seen.named.values())
     leaking = [
         f"{label}: {named:,} of {seen.sizes[label]:,}"
         for label, named in seen.named.most_common()
         if seen.sizes[label] >= _MIN_NAMED and 2 * named >= seen.sizes[label]
     ]
-    yield Finding(
+    yield Finding.among(
+        n,
         "documents that contain the name of their class",
-        n_named,
-        n_named / n,
+        sum(seen.named.values()),
         leaking[:_MAX_EXAMPLES],
         "If new documents will not have it (a heading, a tag, a path), take it out of the text; "
         "listed are classes in which at least half of the documents have it.",
     )
     alone = [label for label, size in seen.sizes.items() if size == 1]
-    yield Finding(
+    yield Finding.among(
+        len(seen.sizes),
         "classes of one document",
         len(alone),
-        len(alone) / len(seen.sizes),
         [str(label) for label in alone[:_MAX_EXAMPLES]],
         "Every class has one document: is this column the label? Its values look like ids."
         if len(alone) == len(seen.sizes)

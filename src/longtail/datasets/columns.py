@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from longtail._optional import import_optional
+from longtail._records import Fields, write_record
 from longtail._words import describe_missing
 from longtail.datasets.limits import FREE_EXPANSION, Limits
 from longtail.exceptions import DataFormatError
@@ -128,6 +129,19 @@ def join_columns(columns: Sequence[str], record: Mapping[str, Any]) -> str:
         if name not in record:
             raise _RowError(describe_missing("column", name, record))
     return " ".join(_as_string(name, record[name]) for name in columns)
+
+
+def read_text(record: Mapping[str, Any], columns: Sequence[str], fields: Fields | None) -> str:
+    """Return the text of a record of a model's columns; one of other columns has it as ``text``.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a value is of another kind.
+    """
+    if not any(name in record for name in columns):
+        return join_columns(("text",), record)
+    return join_columns(columns, record) if fields is None else write_record(record, fields)
 
 
 def _parse_object(line: str) -> dict[str, Any]:

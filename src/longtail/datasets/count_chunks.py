@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 from longtail.datasets.readers import check_promise, open_rows
-from longtail.datasets.records import BadRow
+from longtail.datasets.records import BadRow, Chunk, make_label_sets
 from longtail.datasets.rows import Rows, Rules
 from longtail.datasets.streams import source_name
 from longtail.exceptions import DataFormatError
-
-
-@dataclass(frozen=True)
-class CountChunk:
-    """Some documents of an svmlight file."""
-
-    X: csr_array[Any]  # counts; as many columns as the terms of this chunk need
-    y: NDArray[np.int64]  # labels, document after document; empty where none were asked for
-    lines: list[int]  # the line of each document, from 1
-    n_bytes: int  # how much of the decompressed file was read so far
-    # How many labels each document has; None where it is one each.
-    label_counts: NDArray[np.int64] | None = None
 
 
 def read_count_chunks(
@@ -41,7 +27,7 @@ def read_count_chunks(
     n_terms: int | None = None,
     on_bad_row: Callable[[BadRow], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[CountChunk]:
+) -> Iterator[Chunk]:
     r"""Read a file of counts in chunks of a few megabytes, so that it may be larger than memory.
 
     Parameters
@@ -55,22 +41,23 @@ def read_count_chunks(
         svmlight: whether the first term is number 0; in the other formats it is. There is no
         guessing: files that belong together must agree.
     labelled : bool, default=True
-        Whether every document must have a label. Otherwise labels may be missing and `y` is empty.
+        Whether every document must have a label. Otherwise labels may be missing, and
+        none are returned.
     replicate : bool, default=True
-        Whether a document with several labels stands for one document of each. Otherwise
-        `label_counts` says which labels are whose.
+        Whether a document with several labels stands for one document of each; otherwise it has a
+        label set.
     n_terms : int, optional
         Number of columns, such as those of a fitted model; terms beyond are left out. What each
         chunk needs when not given, at most ``limits.terms``.
     on_bad_row : callable, optional
         Called with a `BadRow` for each line that cannot be read; without it the first is an error.
     limits : Limits, optional
-        What is refused.
+        Bounds on what the file may hold.
 
     Yields
     ------
-    CountChunk
-        Never empty.
+    Chunk
+        Never empty; its counts have as many columns as its terms need.
 
     Raises
     ------
@@ -83,7 +70,7 @@ def read_count_chunks(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.svm"
     >>> _ = path.write_text("7 1:2 3:1\n9 2:1\n")
     >>> chunk = next(read_count_chunks(path))
-    >>> chunk.y.tolist(), chunk.X.toarray().tolist()
+    >>> chunk.labels.tolist(), chunk.content.toarray().tolist()
     ([7, 9], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
     first = 0 if zero_based or format != "svmlight" else 1
@@ -107,34 +94,23 @@ def read_count_chunks(
     for rows, n_bytes in blocks:
         n_documents += len(rows.lines)
         chunk = _make_chunk(rows, first, labelled, n_terms, n_bytes)
-        if chunk.lines:
-            yield chunk if not labelled or not replicate else _replicate(chunk)
+        if len(chunk):
+            yield chunk.replicate() if replicate else chunk
     if on_bad_row is None:
         check_promise(path, rules, n_documents)
 
 
-def _make_chunk(
-    rows: Rows, first: int, labelled: bool, n_terms: int | None, n_bytes: int
-) -> CountChunk:
+def _make_chunk(rows: Rows, first: int, labelled: bool, n_terms: int | None, n_bytes: int) -> Chunk:
     """Build the matrix, one row for each document; without the unlabelled, if labels count."""
     n_columns = max(rows.highest_term + 1, (n_terms or 1) + first)
     X = csr_array((rows.X.data, rows.X.indices, rows.X.indptr), shape=(len(rows.lines), n_columns))
     X = X[:, first : None if n_terms is None else n_terms + first]
-    if not labelled:
-        return CountChunk(X, rows.labels[:0], rows.lines, n_bytes)
+    labels: Any = rows.labels
     lines, counts = rows.lines, rows.label_counts
-    if np.all(counts == 1):
-        return CountChunk(X, rows.labels, lines, n_bytes)
-    if not np.all(counts):
+    if not labelled:
+        labels = labels[:0]
+    elif not np.all(counts == 1):
         kept = np.flatnonzero(counts)
         X, lines, counts = X[kept], [lines[i] for i in kept.tolist()], counts[kept]
-    return CountChunk(X, rows.labels, lines, n_bytes, counts)
-
-
-def _replicate(chunk: CountChunk) -> CountChunk:
-    """Return one row for each label of a document."""
-    if chunk.label_counts is None:
-        return chunk
-    documents = np.repeat(np.arange(len(chunk.lines)), chunk.label_counts)
-    lines = [chunk.lines[i] for i in documents.tolist()]
-    return CountChunk(chunk.X[documents], chunk.y, lines, chunk.n_bytes)
+        labels = make_label_sets(labels, counts)
+    return Chunk(X, labels, lines, [[] for _ in lines], n_bytes)

@@ -84,7 +84,7 @@ def quoted_rows(
 
 
 def _explain_csv(problem: str) -> str:
-    """Word what Python's reader found."""
+    """Explain an error of Python's reader."""
     if "unexpected end of data" in problem or "field larger" in problem:
         return "a quote is opened and never closed; double it where it belongs to the text"
     if "expected after" in problem:

@@ -13,7 +13,6 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer
 
 from longtail.datasets.records import CountDataset, TextDataset
 
@@ -94,6 +93,8 @@ def load_wordnet_counts() -> CountDataset:
     >>> wordnet.X_train.shape, wordnet.X_test.shape
     ((70084, 39498), (17612, 39498))
     """
+    from sklearn.feature_extraction.text import CountVectorizer
+
     wordnet = load_wordnet()
     counter = CountVectorizer(
         strip_accents="unicode", token_pattern=r"[a-z0-9]{2,}", min_df=2, dtype=np.int32

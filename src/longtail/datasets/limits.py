@@ -1,4 +1,4 @@
-"""How much of a file is believed: small hostile input must not take large memory."""
+"""Limits on files: small hostile input must not take large memory."""
 
 from __future__ import annotations
 

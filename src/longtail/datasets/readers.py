@@ -54,7 +54,7 @@ def read_svmlight(
     unlabelled : {"error", "skip", "keep"}, default="error"
         What to do with a document without label; one that is kept has an empty label set.
     limits : Limits, optional
-        What is refused; `limits.terms` where `n_terms` is not given.
+        Bounds on what the file may hold; `limits.terms` where `n_terms` is not given.
 
     Returns
     -------

@@ -1,16 +1,20 @@
-"""Results of the readers, and the record of a row that cannot be read."""
+"""Files of counts, and what readers return: chunks, whole sets, rows that cannot be read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from longtail._constants import LABEL_FORMS
-from longtail._labels import LabelForm, LabelSets
+from longtail._labels import LabelForm, LabelSets, flat_labels, join_sets
+from longtail.datasets.limits import DEFAULT_LIMITS, Limits
 
 _LONGEST_START = 80  # characters of a bad row that are shown
 
@@ -28,6 +32,116 @@ class BadRow:
         """Return a bad row with the beginning of its content, which can be encoded."""
         shown = content[: _LONGEST_START + 1].encode("utf-8", "backslashreplace").decode("utf-8")
         return cls(line, reason, shown[:_LONGEST_START].rstrip("\r\n"))
+
+
+@dataclass(frozen=True)
+class CountFile:
+    """A file of counts, or several by a pattern.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, a pattern such as ``data/*.svm``, or a folder.
+    zero_based : bool, default=False
+        Whether the first term is number 0.
+    limits : Limits, optional
+        Bounds on what the file may hold.
+    format : {"svmlight", "lshtc", "xmc"}, optional
+        By the ending of the file when left out.
+    replicate : bool, default=False
+        Whether a document with several labels stands for one document of each; otherwise it has a
+        set of labels.
+    """
+
+    path: str | os.PathLike[str]
+    zero_based: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    format: str | None = None
+    replicate: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some documents of a file, a table or a function.
+
+    Attributes
+    ----------
+    content : list of str or csr_array
+        Texts, or counts with a row for each document.
+    labels : list, ndarray or LabelSets
+        A label or a label set for each document, of a table of text as lists; empty where none were
+        asked for.
+    lines : list of int
+        The line on which each document begins, from 1; in a Parquet file the number of the row.
+    kept : list of list
+        The values of the columns to keep: text, or numbers of JSON lines and Parquet.
+    n_bytes : int
+        How much of the decompressed file was read so far; 0 for Parquet.
+    path : str
+        The file, where several are read one after the other.
+    """
+
+    content: Any
+    labels: Any
+    lines: list[int]
+    kept: list[list[Any]] = field(default_factory=list)
+    n_bytes: int = 0
+    path: str = ""
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.lines)
+
+    @property
+    def texts(self) -> list[str]:
+        """The content of a table of text."""
+        texts: list[str] = self.content
+        return texts
+
+    @property
+    def size(self) -> int:
+        """Entries of counts, or characters of texts."""
+        if isinstance(self.content, list):
+            return sum(map(len, self.content))
+        return int(self.content.nnz)
+
+    def label_lists(self) -> list[Any]:
+        """Return a label or a list of labels for each document."""
+        if isinstance(self.labels, LabelSets):
+            return self.labels.to_lists()
+        return list(self.labels) if isinstance(self.labels, list) else self.labels.tolist()
+
+    def replicate(self) -> Chunk:
+        """Return one document for each label of a document."""
+        sets = self.label_lists()
+        if not sets or not isinstance(sets[0], list):
+            return self
+        documents = [i for i, labels in enumerate(sets) for _ in labels]
+        content, is_text = self.content, isinstance(self.content, list)
+        return replace(
+            self,
+            content=[content[i] for i in documents] if is_text else content[documents],
+            labels=list(chain(*sets)) if is_text else flat_labels(self.labels),
+            lines=[self.lines[i] for i in documents],
+            kept=[self.kept[i] for i in documents],
+        )
+
+
+def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
+    """Return chunks as one; their labels are arrays or label sets."""
+    lines = [line for chunk in chunks for line in chunk.lines]
+    content = join_contents([chunk.content for chunk in chunks])
+    return Chunk(content, join_sets([chunk.labels for chunk in chunks]), lines)
+
+
+def join_contents(contents: Sequence[Any]) -> Any:
+    """Return texts, or counts as wide as the widest, as one list or matrix."""
+    if isinstance(contents[0], list):
+        return [text for texts in contents for text in texts]
+    n_terms = max(counts.shape[1] for counts in contents)
+    for counts in contents:
+        counts.resize((counts.shape[0], n_terms))
+    return csr_array(vstack(contents, format="csr"))
 
 
 @dataclass(frozen=True)

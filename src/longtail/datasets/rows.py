@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail._kernels import parsing
 from longtail.sparse import Floats, Integers
 
 # Beyond 2**53 a double no longer holds every whole number: sums of counts would not be exact.
@@ -169,6 +168,8 @@ def _read_pairs(pairs: list[bytes], n_pairs: int) -> Floats:
     text = b" ".join([b" ".join(pairs).translate(_SEPARATORS), b""])
     if b"  " in text or text.startswith(b" "):
         text = b" ".join([*text.split(), b""])
+    from longtail._kernels import parsing  # imports numba, which tables of text do without
+
     values: Floats = np.empty(2 * n_pairs, dtype=np.float64)
     parsing.read_numbers(np.frombuffer(text, dtype=np.uint8), values)
     for entry in np.flatnonzero(values < 0).tolist():

@@ -13,16 +13,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from longtail._records import CATEGORIES, Fields, read_fields, write_record
 from longtail._words import describe_missing
 from longtail.datasets.columns import Cell, Value, json_rows, parquet_rows
+from longtail.datasets.count_chunks import read_count_chunks
 from longtail.datasets.delimited import Lines, plain_rows, quoted_rows
 from longtail.datasets.limits import DEFAULT_LIMITS, Limits
-from longtail.datasets.records import BadRow
+from longtail.datasets.records import BadRow, Chunk, CountFile
 from longtail.datasets.streams import STANDARD_INPUT, source_name
 from longtail.exceptions import DataFormatError
 
@@ -48,31 +48,6 @@ _ENDINGS = {
     ".libsvm": "svmlight",
 }
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-
-
-@dataclass(frozen=True)
-class TextChunk:
-    """Some rows of a table.
-
-    Attributes
-    ----------
-    texts : list of str
-        One document each.
-    labels : list of str, or list of lists of str
-        Their classes, or label sets; empty where no label column was asked for.
-    lines : list of int
-        The line on which each row begins, from 1; in a Parquet file the number of the row.
-    kept : list of list
-        The values of the columns to keep: text, or numbers of JSON lines and Parquet.
-    n_bytes : int
-        How much of the decompressed file was read so far; 0 for Parquet.
-    """
-
-    texts: list[str]
-    labels: list[Any]
-    lines: list[int]
-    kept: list[list[Any]]
-    n_bytes: int
 
 
 @dataclass(frozen=True)
@@ -104,7 +79,7 @@ class Table:
     encoding : str, default="utf-8"
         How a CSV, TSV or JSON lines file is encoded.
     limits : Limits, optional
-        What is refused.
+        Bounds on what the file may hold.
     label_separator : str, optional
         What separates the labels of a document in a label column, such as ``;``. Blanks around a
         label and empty labels are dropped.
@@ -211,12 +186,12 @@ def find_format(path: str | os.PathLike[str], format: str | None = None) -> str:
     return found
 
 
-def read_text_chunks(table: Table) -> Iterator[TextChunk]:
+def read_text_chunks(table: Table) -> Iterator[Chunk]:
     """Read the rows of a table, in chunks of bounded size.
 
     Yields
     ------
-    TextChunk
+    Chunk
         Never empty; none at all where the file has a header only.
 
     Raises
@@ -252,13 +227,37 @@ def read_text_chunks(table: Table) -> Iterator[TextChunk]:
     return _chunks(table, rows, lambda: lines.n_bytes)
 
 
-def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> Iterator[TextChunk]:
+def read_file_chunks(
+    file: Table | CountFile,
+    *,
+    labelled: bool = True,
+    n_terms: int | None = None,
+    on_bad_row: Callable[[BadRow], None] | None = None,
+) -> Iterator[Chunk]:
+    """Read a file of texts or of counts; arguments are those of `read_count_chunks`."""
+    if isinstance(file, Table):
+        on_bad_row = on_bad_row or file.on_bad_row
+        label = file.label if labelled else None
+        return read_text_chunks(replace(file, label=label, on_bad_row=on_bad_row))
+    return read_count_chunks(
+        file.path,
+        format=find_format(file.path, file.format),
+        zero_based=file.zero_based,
+        labelled=labelled,
+        replicate=file.replicate,
+        n_terms=n_terms,
+        on_bad_row=on_bad_row,
+        limits=file.limits,
+    )
+
+
+def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> Iterator[Chunk]:
     """Turn rows into documents and group them."""
     n_text, n_labels = len(table.columns), len(table.labels)
     fields = read_fields(table.fields)
     # Whether there are label sets; None until the first row of a column that may hold lists.
     sets = True if table.label_separator or n_labels > 1 else None
-    chunk = TextChunk([], [], [], [], 0)
+    chunk = Chunk([], [], [])
     size = 0
     for line, cells in rows:
         read = [cell for cell in cells[: n_text + n_labels] if isinstance(cell, str | list)]
@@ -273,17 +272,17 @@ def _chunks(table: Table, rows: Iterator[_Row], n_bytes: Callable[[], int]) -> I
             table.bad_row(line, reason, " ".join(map(str, cells)))
             continue
         sets = isinstance(labels, list)
-        chunk.texts.append(text)
+        chunk.content.append(text)
         chunk.lines.append(line)
         chunk.kept.append(cells[n_text + n_labels :])
         if n_labels:
             chunk.labels.append(labels)
         size += len(text)
-        if len(chunk.texts) == CHUNK_DOCUMENTS or size >= CHUNK_CHARACTERS:
-            yield TextChunk(chunk.texts, chunk.labels, chunk.lines, chunk.kept, n_bytes())
-            chunk, size = TextChunk([], [], [], [], 0), 0
-    if chunk.texts:
-        yield TextChunk(chunk.texts, chunk.labels, chunk.lines, chunk.kept, n_bytes())
+        if len(chunk) == CHUNK_DOCUMENTS or size >= CHUNK_CHARACTERS:
+            yield replace(chunk, n_bytes=n_bytes())
+            chunk, size = Chunk([], [], []), 0
+    if len(chunk):
+        yield replace(chunk, n_bytes=n_bytes())
 
 
 def _make_text(cells: list[Cell], fields: Fields | None) -> str:

@@ -12,8 +12,8 @@ what it was computed from. Nothing is pinned to a worker, nothing is kept in one
 is not computed again.
 """
 
+from longtail.datasets.records import CountFile
 from longtail.distributed.fitting import fit_partitions
-from longtail.distributed.partitions import CountFile
 from longtail.distributed.predicting import predict_partitions
 from longtail.distributed.tasks import TaskReport
 from longtail.exceptions import MemoryLimitError, PartitionError

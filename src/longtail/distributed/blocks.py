@@ -45,6 +45,7 @@ class Block:
                 counts.indices.astype(index_dtype(self.n_terms), copy=False),
                 counts.data.astype(np.float64 if self.is_wide else np.float32, copy=False),
                 self.n_terms,
+                counts.embeddings,
             ),
             LabelSets(file.arrays["indptr"], file.arrays["class_ids"], classes),
         )

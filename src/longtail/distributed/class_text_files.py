@@ -8,7 +8,7 @@ that changes leaves all earlier results as they are; a label that is added or le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from longtail.distributed.tables_to_blocks import read_vocabulary
 from longtail.distributed.task_results import TaskResult, read_flat_labels, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.estimators.class_texts import read_class_texts
+from longtail.estimators.embedder import Embedder
 from longtail.sparse import CountMatrix, Integers
 from longtail.store.texts import pack_texts
 from longtail.text import TokenizerOptions
@@ -29,7 +30,7 @@ from longtail.training.name_rows import count_names
 from longtail.training.pipeline import ClassTexts
 
 STAGE = "class texts"
-_COUNTS, _TEXTS = "counts", "texts"
+_COUNTS, _TEXTS, _EMBEDDINGS = "counts", "texts", "embeddings"
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,18 @@ def keep_texts(
     options: TokenizerOptions,
     stages: Stages,
     plan: Plan,
+    embedder: Embedder | None = None,
 ) -> TextFiles:
-    """Keep texts, and count the terms of the vocabulary in them."""
+    """Keep texts with their embeddings, and count the terms of the vocabulary in them."""
     labels, texts = as_labels(list(class_texts)), list(class_texts.values())
     order = np.argsort(labels, kind="stable").tolist()
     plan.check_class_texts(read_vocabulary(vocabulary, options), texts)
     ordered = pack_texts(_TEXTS, (texts[i] for i in order))
+    if embedder is not None:
+        ordered[_EMBEDDINGS] = embedder.embed(texts)[order]
     return TextFiles(
         stages.keep(STAGE, TaskResult().add_labels(labels[order])),
-        stages.run_one(
+        stages.one(
             STAGE,
             count_class_texts,
             texts=stages.keep(STAGE, TaskResult({}, ordered)),
@@ -98,9 +102,12 @@ def count_class_texts(
 ) -> TaskResult:
     """Count the terms of a vocabulary in texts, by the words that look like theirs."""
     known = read_vocabulary(vocabulary, options)
-    rows = count_names(known, read_result(texts).texts(_TEXTS), run.n_jobs)
+    file = read_result(texts)
+    rows = count_names(known, file.texts(_TEXTS), run.n_jobs)
     labels = np.arange(rows.shape[0])  # a text for each, in their order
-    return TaskResult().add(_COUNTS, _not_none(read_class_texts((labels, rows), known.n_terms))[1])
+    counts = _not_none(read_class_texts((labels, rows), known.n_terms))[1]
+    counts = replace(counts, embeddings=file.arrays.get(_EMBEDDINGS))
+    return TaskResult().add(_COUNTS, counts)
 
 
 def _not_none(texts: Any) -> Any:

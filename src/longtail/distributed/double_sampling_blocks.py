@@ -40,7 +40,7 @@ def fit_double_sampling_blocks(
 ) -> DoubleSamplingState:
     """Run Algorithm 1 over blocks; the bits of `fit_double_sampling` on all documents."""
     config = replace(config, n_jobs=None)
-    # A generator has no name: what it draws is found again by nobody.
+    # A generator cannot be named, so its draws are never found again.
     is_seed = isinstance(config.random_state, int | np.integer)
     [learned] = run.each(
         "pairwise scorer",

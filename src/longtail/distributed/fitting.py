@@ -30,9 +30,10 @@ from longtail.distributed.tables_to_blocks import (
     select_terms,
 )
 from longtail.distributed.task_results import read_flat_labels, read_labels, read_result
-from longtail.distributed.tasks import check_client, count_workers
+from longtail.distributed.tasks import check_client, check_sendable, count_workers
 from longtail.estimators import fit_elsewhere
 from longtail.estimators.added_documents import AddedDocuments
+from longtail.estimators.embedder import Embedder
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
 from longtail.paper.estimator import DoubleSamplingClassifier
@@ -156,6 +157,9 @@ def _fit_texts(
 ) -> None:
     """Build the vocabulary, count, and fit the classifier of counts."""
     vectorizer, classifier = fit_elsewhere.new_parts(estimator)
+    embedder = fit_elsewhere.embedder_of(estimator, classifier)
+    if embedder is not None:
+        check_sendable(embedder, stages.client)
     options: TokenizerOptions = select_parameters(vectorizer, TokenizerOptions)
     selection: TermSelection = select_parameters(vectorizer, TermSelection)
     read = _read(
@@ -163,26 +167,26 @@ def _fit_texts(
         partitions,
         stages,
         read_texts,
+        embedder,
         block_size=plan.block_characters,
         options=options,
     )
     tokenized = [f"{path}.{i}" for path in read for i in range(_n_blocks(path))]
     merged = stages.reduce("vocabulary", merge_terms, tokenized, options=options)
-    vocabulary = stages.run_one(
+    vocabulary = stages.one(
         "vocabulary", select_terms, paths=merged, options=options, selection=selection
     )
-    counted = stages.run(
-        [
-            stages.task(
-                "counting", i, count_terms, block=path, vocabulary=vocabulary, options=options
-            )
-            for i, path in enumerate(tokenized)
-        ]
+    counted = stages.each(
+        "counting",
+        count_terms,
+        [{"block": path} for path in tokenized],
+        vocabulary=vocabulary,
+        options=options,
     )
     blocks = _unify((path, read_result(path).parameters) for path in counted)
     texts = None
     if class_texts is not None:
-        texts = keep_texts(class_texts, vocabulary, options, stages, plan)
+        texts = keep_texts(class_texts, vocabulary, options, stages, plan, embedder)
     blocks = _fit_counts(classifier, blocks, read, stages, plan, texts)
     terms = read_vocabulary(vocabulary, options)
     added = AddedDocuments.empty(complete=bool(estimator.remember_documents))
@@ -191,7 +195,7 @@ def _fit_texts(
             documents = block.open()
             X, class_ids = replicate(documents.counts.to_csr(), documents.labels)
             added = added.add(X, class_ids, terms.n_terms)
-    fit_elsewhere.adopt_texts(estimator, terms, classifier, added, class_texts or {})
+    fit_elsewhere.adopt_texts(estimator, terms, classifier, added, class_texts or {}, embedder)
 
 
 def _read(
@@ -199,20 +203,23 @@ def _read(
     partitions: list[Partition],
     stages: Stages,
     function: Any,
+    embedder: Embedder | None = None,
     **arguments: Any,
 ) -> list[str]:
     """Read all partitions; what their content decides is found by its hash."""
     arguments["multilabel"] = getattr(classifier, "multilabel", "auto")
     hashes = stages.call("hashing", hash_partition, partitions)
-    tasks = []
-    for i, (partition, content) in enumerate(zip(partitions, hashes, strict=True)):
+    cases = []
+    for partition, content in zip(partitions, hashes, strict=True):
         is_function = callable(partition.source)
         layout = None if is_function else replace(partition.source, path="")  # type: ignore[type-var]
-        identity = (content, layout, arguments)
-        tasks.append(
-            stages.task("reading", i, function, identity=identity, partition=partition, **arguments)
-        )
-    return stages.run(tasks)
+        identity: tuple[Any, ...] = (content, layout, arguments)
+        if embedder is not None:  # the same encoder may be another object
+            identity = (*identity, embedder.name, embedder.probe.tolist())
+        cases.append({"partition": partition, "identity": identity})
+    if embedder is not None:
+        arguments = arguments | {"embedder": embedder}
+    return stages.each("reading", function, cases, **arguments)
 
 
 def _n_blocks(path: str) -> int:
@@ -248,14 +255,11 @@ def _fit_counts(
 ) -> list[Block]:
     """Fit a classifier of counts on blocks; return them with their labels."""
     have_text = None if texts is None else texts.labels
-    classes = stages.run_one("classes", list_classes, paths=read, have_text=have_text)
+    classes = stages.one("classes", list_classes, paths=read, have_text=have_text)
     known = read_labels(classes)
     fit_elsewhere.check_takes(classifier, known)
-    numbered = stages.run(
-        [
-            stages.task("classes", i, number_labels, block=block, classes=classes)
-            for i, block in enumerate(blocks)
-        ]
+    numbered = stages.each(
+        "classes", number_labels, [{"block": block} for block in blocks], classes=classes
     )
     blocks = [replace(block, labels=path) for block, path in zip(blocks, numbered, strict=True)]
     run = OnDisk(stages, plan)

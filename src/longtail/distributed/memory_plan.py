@@ -17,6 +17,7 @@ import numpy as np
 from longtail._words import count
 from longtail.distributed.blocks import Block
 from longtail.distributed.partitions import Partition
+from longtail.estimators.embedder import Embedder
 from longtail.exceptions import MemoryLimitError
 from longtail.model.statistics import ClassStatistics
 from longtail.text import Vocabulary
@@ -39,6 +40,11 @@ NAMED_TERM_BYTES = 12  # a term of a class in the scorer of documents and names,
 TERM_BYTES = 100  # a term of the vocabulary while its words are compared with those of the texts
 TERM_CHARACTER_BYTES = 220  # of a word of the vocabulary: its n-grams, their weights and index
 TEXT_CHARACTER_BYTES = 180  # of a class's text: the same, and twenty terms for each word
+
+# With embeddings, for each number of a vector.
+READ_VECTOR_BYTES = 6  # of a text that is read: the vectors of a block as int16, twice, and others
+CLASS_VECTOR_BYTES = 8  # of a class: the sum of its documents, their mean, its name
+HELD_OUT_VECTOR_BYTES = 1  # of a document: a fifth of them is held out, whole and truncated
 
 BLOCK_ENTRIES = 4_000_000  # 64 MB of counts
 BLOCK_CHARACTERS = 16_000_000
@@ -106,13 +112,10 @@ class Plan:
             + TERM_CHARACTER_BYTES * int(lengths[are_words(vocabulary)].sum())
             + TEXT_CHARACTER_BYTES * sum(map(len, texts))
         )
-        if fewest > self.limit:
-            raise MemoryLimitError(
-                f"memory_limit={_show(self.limit)} is too low for {len(texts):,} class texts and a "
-                f"vocabulary of {vocabulary.n_terms:,} terms on "
-                f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
-                "Raise it, use fewer workers, or leave rare terms out."
-            )
+        self._check(
+            fewest,
+            f"{len(texts):,} class texts and a vocabulary of {vocabulary.n_terms:,} terms",
+        )
 
     def check(
         self, statistics: ClassStatistics, blocks: Sequence[Block], n_name_terms: int = 0
@@ -128,15 +131,25 @@ class Plan:
             return
         n_entries = len(statistics.indices)
         n_documents = sum(block.n_documents for block in blocks)
-        # What all workers map is there once.
+        sums = statistics.embedding_sums
+        n_dimensions = 0 if sums is None else sums.shape[1]
+        # Mapped files are shared by all workers and count once.
         classes = CLASS_TERM_BYTES * (n_entries + n_name_terms) + 8 * 8 * statistics.n_classes
         if n_name_terms:
             classes += NAMED_TERM_BYTES * n_entries
+        classes += CLASS_VECTOR_BYTES * n_dimensions * statistics.n_classes
+        classes += HELD_OUT_VECTOR_BYTES * n_dimensions * n_documents
         fewest = self.n_processes * PROCESS_BYTES + max(classes, DRAW_BYTES * n_documents)
-        if fewest > self.limit:
+        self._check(
+            fewest,
+            f"{statistics.n_classes:,} classes with {n_entries + n_name_terms:,} terms and "
+            f"{n_documents:,} documents",
+        )
+
+    def _check(self, fewest: float, held: str) -> None:
+        if self.limit is not None and fewest > self.limit:
             raise MemoryLimitError(
-                f"memory_limit={_show(self.limit)} is too low for {statistics.n_classes:,} classes "
-                f"with {n_entries + n_name_terms:,} terms and {n_documents:,} documents on "
+                f"memory_limit={_show(self.limit)} is too low for {held} on "
                 f"{count(self.n_workers, 'worker')}: at least {_show(fewest)} are needed. "
                 "Raise it, use fewer workers, or leave rare terms out."
             )
@@ -173,6 +186,13 @@ def plan_memory(
         int(min(BLOCK_ENTRIES, left / (READING_FACTOR * ENTRY_BYTES))),
         int(min(BLOCK_CHARACTERS, left / CHARACTER_BYTES)),
     )
+
+
+def count_vector_characters(embedder: Embedder | None) -> int:
+    """Return how many characters take as much memory as the vector of a document is read."""
+    if embedder is None:
+        return 0
+    return -(-READ_VECTOR_BYTES * len(embedder.probe) // CHARACTER_BYTES)
 
 
 def parse_bytes(size: int | str | None) -> int | None:

@@ -121,18 +121,9 @@ class OnDisk:
         `identity` stands for the arguments where they do not decide the result.
         """
         kind = get_type_hints(function)["return"]
-        tasks = [
-            self.stages.task(
-                stage,
-                i if len(cases) > 1 else "all",
-                call_stage,
-                identity=identity,
-                called=function,
-                arguments={**case, **arguments},
-            )
-            for i, case in enumerate(cases)
-        ]
-        return [Stored(path, kind) for path in self.stages.run(tasks)]
+        given = [{"arguments": {**case, **arguments}} for case in cases]
+        paths = self.stages.each(stage, call_stage, given, identity=identity, called=function)
+        return [Stored(path, kind) for path in paths]
 
     def reduce(self, stage: str, function: Callable[..., Any], parts: Sequence[Stored]) -> Stored:
         """Run a stage on groups of results until one is left."""

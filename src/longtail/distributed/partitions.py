@@ -10,49 +10,20 @@ from __future__ import annotations
 import glob
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, issparse
 
-from longtail._labels import Labels, LabelSets, Multilabel, join_sets, read_label_sets
+from longtail._labels import LabelSets, Multilabel, read_label_sets
 from longtail._records import Fields, write_documents
-from longtail.datasets.count_chunks import read_count_chunks
-from longtail.datasets.limits import DEFAULT_LIMITS, Limits
-from longtail.datasets.records import make_label_sets
-from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_text_chunks
+from longtail.datasets.records import Chunk, CountFile, join_chunks
+from longtail.datasets.tables import COUNT_FORMATS, Table, find_format, read_file_chunks
 from longtail.distributed.task_results import hash_file
 from longtail.exceptions import PartitionError
-
-
-@dataclass(frozen=True)
-class CountFile:
-    """A file of counts, or several by a pattern.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file, a pattern such as ``data/*.svm``, or a folder.
-    zero_based : bool, default=False
-        Whether the first term is number 0.
-    limits : Limits, optional
-        What is refused.
-    format : {"svmlight", "lshtc", "xmc"}, optional
-        By the ending of the file when left out.
-    replicate : bool, default=False
-        Whether a document with several labels stands for one document of each; otherwise it has a
-        set of labels.
-    """
-
-    path: str | os.PathLike[str]
-    zero_based: bool = False
-    limits: Limits = DEFAULT_LIMITS
-    format: str | None = None
-    replicate: bool = False
-
 
 # What a function returns: counts or texts, and a label or a set of labels for each of them.
 Source = Table | CountFile | Callable[[], tuple[Any, Any]]
@@ -79,25 +50,6 @@ class Partition:
         if isinstance(self.source, Table):
             return True
         return False if isinstance(self.source, CountFile) else None
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some documents: a list of texts or a csr_array of counts, with labels and lines.
-
-    `lines` are the lines of a file, or the rows of what a function returned, from 1.
-    """
-
-    content: Any
-    labels: Labels
-    lines: list[int]
-
-    @property
-    def size(self) -> int:
-        """Entries of counts, or characters of texts."""
-        if isinstance(self.content, list):
-            return sum(map(len, self.content))
-        return int(self.content.nnz)
 
 
 def list_partitions(partitions: Any) -> list[Partition]:
@@ -180,7 +132,9 @@ def hash_partition(partition: Partition) -> str:
     try:
         pickled = pickle.dumps(source)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return os.urandom(16).hex()  # a function of its own, found again by nobody
+        return os.urandom(
+            16
+        ).hex()  # a function that cannot be named: its results are never found again
     return blake2b(pickled, digest_size=16).hexdigest()
 
 
@@ -219,32 +173,16 @@ def read_chunks(
     """
     source = partition.source
     try:
-        if isinstance(source, Table):
-            table = source if labelled else replace(source, label=None)
-            if fields is not None:
-                table = replace(table, fields=dict(fields.kinds))
-            elif table.fields is not None:
-                raise ValueError("its Table has fields; give the TextClassifier the same fields.")
-            for texts in read_text_chunks(table):
-                labels = read_label_sets(texts.labels, multilabel) if labelled else np.zeros(0)
-                yield Chunk(texts.texts, labels, texts.lines)
-        elif isinstance(source, CountFile):
-            for counts in read_count_chunks(
-                source.path,
-                format=find_format(source.path, source.format),
-                zero_based=source.zero_based,
-                labelled=labelled,
-                replicate=source.replicate,
-                n_terms=n_terms,
-                limits=source.limits,
-            ):
-                sets = counts.label_counts
-                labels = counts.y if sets is None else make_label_sets(counts.y, sets)
-                if labelled:
-                    labels = read_label_sets(labels, multilabel)
-                yield Chunk(counts.X, labels, counts.lines)
-        else:
+        if callable(source):
             yield from _call(source, labelled, multilabel, fields)
+            return
+        if isinstance(source, Table) and fields is not None:
+            source = replace(source, fields=dict(fields.kinds))
+        elif isinstance(source, Table) and source.fields is not None:
+            raise ValueError("its Table has fields; give the TextClassifier the same fields.")
+        for chunk in read_file_chunks(source, labelled=labelled, n_terms=n_terms):
+            labels = read_label_sets(chunk.labels, multilabel) if labelled else np.zeros(0)
+            yield replace(chunk, labels=labels)
     except Exception as error:  # a function may raise anything
         reason = str(error) or type(error).__name__
         raise PartitionError(partition.name, reason) from error
@@ -280,25 +218,16 @@ def _call(
         yield Chunk(content, labels, list(range(1, n_documents + 1)))
 
 
-def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
-    """Return chunks as one; counts are as wide as the widest."""
-    lines = [line for chunk in chunks for line in chunk.lines]
-    labels = join_sets([chunk.labels for chunk in chunks])
-    if isinstance(chunks[0].content, list):
-        return Chunk([text for chunk in chunks for text in chunk.content], labels, lines)
-    n_terms = max(chunk.content.shape[1] for chunk in chunks)
-    for chunk in chunks:
-        chunk.content.resize((chunk.content.shape[0], n_terms))
-    content = csr_array(vstack([chunk.content for chunk in chunks], format="csr"))
-    return Chunk(content, labels, lines)
+def group_chunks(chunks: Iterator[Chunk], largest: int, of_document: int = 0) -> Iterator[Chunk]:
+    """Join chunks into blocks that end as soon as they have reached a size.
 
-
-def group_chunks(chunks: Iterator[Chunk], largest: int) -> Iterator[Chunk]:
-    """Join chunks into blocks that end as soon as they have reached a size."""
+    Each document counts `of_document` beside its entries or characters.
+    """
     pending: list[Chunk] = []
     for chunk in chunks:
         pending.append(chunk)
-        if sum(entry.size for entry in pending) >= largest:
+        n_documents = sum(map(len, pending))
+        if sum(entry.size for entry in pending) + of_document * n_documents >= largest:
             yield join_chunks(pending)
             pending = []
     if pending:

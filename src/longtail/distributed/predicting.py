@@ -15,20 +15,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from longtail._optional import import_optional
 from longtail._progress import OnStage
 from longtail._validation import check_k
 from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
-from longtail.distributed.partitions import Chunk, Partition, list_partitions, read_chunks
+from longtail.datasets.records import Chunk
+from longtail.distributed.partitions import Partition, list_partitions, read_chunks
 from longtail.distributed.stages import OnTask
-from longtail.distributed.tasks import TaskReport, call_each, check_client, start_report
+from longtail.distributed.tasks import (
+    TaskReport,
+    call_each,
+    check_client,
+    check_sendable,
+    start_report,
+)
+from longtail.estimators.embedder import Embedder
 from longtail.exceptions import PartitionError
 from longtail.store.container import read_checksum
-from longtail.store.files import sync_folder, temporary_path
+from longtail.store.files import replacing, sync_folder
 from longtail.teaching import load
-from longtail.training.calibration import choose_set_sizes
+from longtail.training.calibration import count_predicted
 
 FORMATS = ("jsonl", "parquet")
 _STAGE = "predicting"
@@ -46,6 +52,7 @@ def predict_partitions(
     format: str = "jsonl",
     on_stage: OnStage | None = None,
     on_task: OnTask | None = None,
+    embedder: Any = None,
 ) -> list[str]:
     """Predict the classes of partitions, each into a file of its own.
 
@@ -69,6 +76,8 @@ def predict_partitions(
         Hears ``("predicting", partitions done, partitions)``.
     on_task : callable, optional
         Hears a `TaskReport` of each partition.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one; every worker is sent it.
 
     Returns
     -------
@@ -85,7 +94,9 @@ def predict_partitions(
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
     path, folder = os.path.abspath(model_path), os.path.abspath(out)
     checksum = read_checksum(path)
-    model = _open(path, checksum)
+    model = _open_with(path, checksum, embedder)
+    if embedder is not None:
+        check_sendable(Embedder.of(embedder), client)
     k = None if k is None else check_k(k, len(model.classes_))
     listed = list_partitions(partitions)
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -93,7 +104,7 @@ def predict_partitions(
     targets = [os.path.join(folder, f"part-{i:0{n_digits}}.{format}") for i in range(len(listed))]
     n_jobs = model.n_jobs if client is None else 1
     calls = [
-        (path, checksum, str(i), partition, target, k, n_jobs)
+        (path, checksum, str(i), partition, target, k, n_jobs, embedder)
         for i, (partition, target) in enumerate(zip(listed, targets, strict=True))
     ]
     tell = on_stage or (lambda *_: None)
@@ -114,13 +125,14 @@ def predict_partition(
     target: str,
     k: int | None,
     n_jobs: int | None,
+    embedder: Any = None,
 ) -> TaskReport:
     """Write the predictions of one partition; return what it has cost."""
     report = start_report(_STAGE, name, n_jobs)
-    model = copy.copy(_open(path, checksum)).set_threads(n_jobs)
+    model = _open_with(path, checksum, embedder).set_threads(n_jobs)
     n_terms = None if model.takes_texts else model.n_features_in_
     fields = model.vocabulary_.options.fields if model.takes_texts else None
-    with _replacing(target) as write:
+    with _replacing(Path(target)) as write:
         for chunk in read_chunks(partition, labelled=False, n_terms=n_terms, fields=fields):
             if isinstance(chunk.content, list) != model.takes_texts:
                 wanted = "texts" if model.takes_texts else "counts"
@@ -133,17 +145,23 @@ def predict_partition(
 
 @lru_cache(maxsize=1)
 def _open(path: str, checksum: str) -> Any:
-    """Open a model; a process keeps the last one."""
+    """Open a model; each process caches the last one."""
     return load(path)
+
+
+def _open_with(path: str, checksum: str, embedder: Any) -> Any:
+    """Return a model with its encoder, for one caller."""
+    model = copy.copy(_open(path, checksum))
+    if embedder is not None:
+        model._use_embedder(embedder)
+    return model
 
 
 def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
     """Return the predictions of a chunk."""
     is_set = k is None and model.multilabel_
     ranking = rank(model, chunk.content, count_candidates(model) if is_set else k or 1)
-    n_shown = ranking.valid.sum(axis=1)
-    if is_set:
-        n_shown = np.minimum(n_shown, choose_set_sizes(ranking.scores))
+    n_shown = count_predicted(ranking, is_set) if k is None else ranking.valid.sum(axis=1)
     values = "probabilities" if knows_probabilities(model) else "scores"
     texts = class_texts(model)
     rows = []
@@ -160,17 +178,12 @@ def _rank(model: Any, chunk: Chunk, k: int | None) -> Rows:
 
 
 @contextmanager
-def _replacing(target: str) -> Iterator[Callable[[Rows], None]]:
-    """Give what writes rows to a file that takes its place when all are written."""
-    path = Path(target)
-    beside = temporary_path(path)
-    try:
-        with (_open_parquet if path.suffix == ".parquet" else _open_jsonl)(beside) as write:
-            yield write
-        os.replace(beside, path)
-        sync_folder(path.parent)
-    finally:
-        beside.unlink(missing_ok=True)
+def _replacing(path: Path) -> Iterator[Callable[[Rows], None]]:
+    """Yield the function that writes rows to a file, which is moved into place at the end."""
+    open_rows = _open_parquet if path.suffix == ".parquet" else _open_jsonl
+    with replacing(path) as beside, open_rows(beside) as write:
+        yield write
+    sync_folder(path.parent)
 
 
 @contextmanager

@@ -9,14 +9,7 @@ from typing import Any
 
 from longtail._progress import OnStage
 from longtail.distributed.task_results import TaskResult, hash_contents, write_result
-from longtail.distributed.tasks import (
-    Task,
-    TaskReport,
-    call_each,
-    make_task,
-    name_result,
-    run_tasks,
-)
+from longtail.distributed.tasks import TaskReport, call_each, make_task, name_result, run_tasks
 
 FAN_IN = 8  # results that one task adds up: with 512 blocks a tree has three levels
 
@@ -25,7 +18,7 @@ OnTask = Callable[[TaskReport], None]
 
 @dataclass(frozen=True)
 class Stages:
-    """Where tasks run, and who hears of them."""
+    """Where tasks run, and the callbacks that follow them."""
 
     scratch: str  # the folder of results
     client: Any  # where tasks run
@@ -35,32 +28,35 @@ class Stages:
     on_task: OnTask
     targets: list[str] = field(default_factory=list)  # the results so far
 
-    def task(
-        self, stage: str, name: Any, function: Callable[..., TaskResult], **arguments: Any
-    ) -> Task:
-        """Return a task of a stage."""
-        return make_task(self.scratch, stage, str(name), function, **arguments)
-
-    def run(self, tasks: Sequence[Task]) -> list[str]:
-        """Run tasks that do not need each other, and return the files of their results."""
-        stage, targets = tasks[0].stage, [task.target for task in tasks]
+    def each(
+        self,
+        stage: str,
+        function: Callable[..., TaskResult],
+        cases: Sequence[dict[str, Any]],
+        **arguments: Any,
+    ) -> list[str]:
+        """Run a task for each case, whose arguments are beside those of all; return their files."""
+        one = len(cases) == 1
+        tasks = [
+            make_task(self.scratch, stage, "all" if one else str(i), function, **arguments, **case)
+            for i, case in enumerate(cases)
+        ]
         done = 0
         self.on_stage(stage, done, len(tasks))
         for report in run_tasks(tasks, self.client, self.n_jobs):
             done += 1
             self.on_task(report)
             self.on_stage(stage, done, len(tasks))
+        targets = [task.target for task in tasks]
         self.targets.extend(targets)
         return targets
 
-    def run_one(
-        self, stage: str, function: Callable[..., TaskResult], name: Any = "all", **arguments: Any
-    ) -> str:
-        """Run the only task of a stage."""
-        return self.run([self.task(stage, name, function, **arguments)])[0]
+    def one(self, stage: str, function: Callable[..., TaskResult], **arguments: Any) -> str:
+        """Run the only task of a stage; return its file."""
+        return self.each(stage, function, [{}], **arguments)[0]
 
     def keep(self, stage: str, contents: TaskResult) -> str:
-        """Write what the caller gave where tasks find it, unless it is there; return the file.
+        """Write an input for tasks to the scratch path, unless it is there; return the file.
 
         It is named by its content, so that what is computed from it is found again by that.
         """
@@ -75,13 +71,9 @@ class Stages:
     ) -> list[str]:
         """Add results up in a tree, until at most `FAN_IN` are left."""
         while len(paths) > FAN_IN:
-            groups = [paths[start : start + FAN_IN] for start in range(0, len(paths), FAN_IN)]
-            paths = self.run(
-                [
-                    self.task(stage, f"sum-{i}", function, paths=group, **arguments)
-                    for i, group in enumerate(groups)
-                ]
-            )
+            starts = range(0, len(paths), FAN_IN)
+            groups = [{"paths": paths[start : start + FAN_IN]} for start in starts]
+            paths = self.each(stage, function, groups, **arguments)
         return paths
 
     def call(self, stage: str, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,9 @@ from longtail._columns import align_labels, as_labels
 from longtail._kernels.interning import TermIds
 from longtail._labels import LabelForm, Labels, LabelSets, Multilabel, join_sets
 from longtail._validation import check_enough_classes
-from longtail.distributed.partitions import Chunk, Partition, group_chunks, read_chunks
+from longtail.datasets.records import Chunk
+from longtail.distributed.memory_plan import count_vector_characters
+from longtail.distributed.partitions import Partition, group_chunks, read_chunks
 from longtail.distributed.task_results import (
     TaskResult,
     read_flat_labels,
@@ -29,11 +31,14 @@ from longtail.distributed.task_results import (
 )
 from longtail.distributed.tasks import Run
 from longtail.estimators.class_texts import check_text_labels
+from longtail.estimators.embedder import Embedder
 from longtail.exceptions import PartitionError
 from longtail.sparse import CountMatrix
 from longtail.text import TermSelection, TokenizerOptions, Vocabulary, VocabularyBuilder
 from longtail.text.builder import TermCounts, count_interned
 from longtail.text.fields import pack_edges, unpack_edges
+
+_EMBEDDINGS = "embeddings"
 
 
 def read_counts(
@@ -50,6 +55,7 @@ def read_texts(
     block_size: int,
     multilabel: Multilabel,
     options: TokenizerOptions,
+    embedder: Embedder | None = None,
 ) -> TaskResult:
     """Read a partition of texts into blocks of about `block_size` characters, tokenized."""
 
@@ -58,10 +64,12 @@ def read_texts(
         builder.add(chunk.content)
         ids, indptr = builder.term_ids()
         contents = TaskResult(arrays={"ids": ids, "indptr": indptr})
+        if embedder is not None:
+            contents.arrays[_EMBEDDINGS] = embedder.embed(chunk.content, options.fields)
         return contents.add("terms", builder.term_counts())
 
     read = read_chunks(partition, multilabel=multilabel, fields=options.fields)
-    chunks = group_chunks(read, block_size)
+    chunks = group_chunks(read, block_size, count_vector_characters(embedder))
     return _write_blocks(run, partition, chunks, tokenize, texts=True)
 
 
@@ -110,7 +118,7 @@ def count_terms(run: Run, block: str, vocabulary: str, options: TokenizerOptions
         read_part(TermCounts, file, "terms"),
         TermIds(file.arrays["ids"], file.arrays["indptr"]),
     )
-    counts = CountMatrix.from_matrix(X)
+    counts = replace(CountMatrix.from_matrix(X), embeddings=file.arrays.get(_EMBEDDINGS))
     return TaskResult(_sizes(counts)).add("counts", counts).add_labels(read_labels(block))
 
 

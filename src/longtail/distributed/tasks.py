@@ -1,23 +1,25 @@
 """Tasks: pure functions of paths, run here, in a pool of processes or on a cluster.
 
 In: tasks, each a function with its arguments and the file that its result becomes. Out: the files.
-Nothing is pinned to a worker and nothing is sent but names: a task that is lost is run again by
-whoever has time, a task whose file is there is not run at all.
+Nothing is pinned to a worker, and only names are sent: a lost task is run again by any free worker,
+a task whose file exists is not run at all.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import pickle
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from longtail._optional import import_optional
 from longtail.distributed.task_results import TaskResult, code_version, hash_arguments, write_result
+from longtail.estimators.embedder import Embedder
 
 _ENDING = ".task"
 
@@ -159,7 +161,7 @@ def run_tasks(
     tasks : sequence of Task
         None needs the result of another.
     client : dask.distributed.Client, concurrent.futures.Executor or None
-        Where they run; None is here, one after the other.
+        Where they run; None runs them in this process, one by one.
     n_jobs : int or None
         Number of threads of a task, where they do not run side by side.
 
@@ -216,6 +218,19 @@ def check_client(client: Any) -> None:
             "client must be a dask.distributed.Client, a concurrent.futures.Executor or None; got "
             f"{type(client).__name__}."
         )
+
+
+def check_sendable(embedder: Embedder, client: Any) -> None:
+    """Refuse an encoder that other processes of this machine cannot be given."""
+    if not isinstance(client, ProcessPoolExecutor):
+        return  # Dask sends more
+    try:
+        pickle.dumps(embedder.encode)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"embedder {embedder.name!r} cannot be sent to other processes: {error}. Give a "
+            "function at the top level of a module."
+        ) from None
 
 
 def count_workers(client: Any) -> int:

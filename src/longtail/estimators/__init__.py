@@ -2,13 +2,17 @@
 
 ================= =================================================================
 `base`            `Classifier`, the base of all; `CountClassifier`, that of counts
-`editing`         what changes a fitted model, once for counts and texts
 `long_tail`       `LongTailClassifier`, what a user should use
 `text`            `TextClassifier`, texts in
 `text_state`      its state: a vocabulary beside the arrays of a model of counts
-`class_texts`     checks of class texts
 `added_documents` how texts were counted when they were added
+`embedder`        the encoder of texts
+`class_texts`     checks of class texts
+`hierarchies`     methods of classifiers whose classes may have parents
+`within`          `within` and `exclude` of the predicting methods
+`evidence`        candidates of documents, with evidence
 `loading`         `load`, from a file back to an estimator
+`fit_elsewhere`   what a fit over partitions asks of an estimator
 ================= =================================================================
 
 `DoubleSamplingClassifier`, the paper to the letter, is in `longtail.paper.estimator`.

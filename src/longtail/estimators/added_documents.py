@@ -129,20 +129,10 @@ class AddedDocuments:
 def count_as_added(
     X: csr_array[Any], outer_ids: Integers, n_fitted: int, added: AddedDocuments, overlay: Overlay
 ) -> csr_array[Any]:
-    """Return counts as they were when the documents were added.
+    """Return counts, by the vocabulary as it is now, as they were when the documents were added.
 
-    Parameters
-    ----------
-    X : csr_array of shape (n_documents, n_terms)
-        Counts by the vocabulary as it is now.
-    outer_ids : ndarray of shape (n_documents,)
-        Ids of their classes among all labels.
-    n_fitted : int
-        The first `n_fitted` terms are those of the fit.
-    added : AddedDocuments
-        The register.
-    overlay : Overlay
-        Tells the classes of the register.
+    `outer_ids` are those of their classes among all labels; the first `n_fitted` terms are those of
+    the fit; the overlay tells the classes of the register.
 
     Raises
     ------

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,15 +38,15 @@ from longtail._progress import StageReporter
 from longtail._validation import (
     check_among,
     check_enough_classes,
+    check_integer,
     check_k,
     check_not_texts,
-    check_top_terms,
     find_labels,
     read_class_weights,
     read_weights,
     weigh_rows,
 )
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import NoKnownTermWarning, level_outside
 from longtail.model.edits import Edit, Forget, Merge, Remove, Rename, Teach
 from longtail.model.embeddings import GivenDocuments, read_embeddings
@@ -54,10 +54,10 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import with_frequencies
-from longtail.results import Explanation, TopK
+from longtail.results import Explanation, TopK, html_table
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
+from longtail.store.forking import Turn
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 
@@ -65,8 +65,22 @@ DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
 
 
+Method = TypeVar("Method")
+
+
+def if_classifier_has(name: str) -> Callable[[Method], Method]:
+    """Return a decorator: the method exists where the classifier of counts has one of the name."""
+
+    def check(estimator: Any) -> bool:
+        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
+        return True
+
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
+
+
 class Classifier(ClassifierMixin, BaseEstimator):
-    """An estimator whose fitted parts are one frozen state, swapped under a lock of its own."""
+    """An estimator whose fitted parts are one frozen state, swapped under a lock."""
 
     takes_texts: ClassVar[bool]  # otherwise counts
     n_jobs: int | None
@@ -86,9 +100,16 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _classifier_of_counts(self) -> CountClassifier:
         """Return the classifier of counts, fitted or not, whose kind decides what there is."""
 
-    @abstractmethod
     def set_threads(self, n_jobs: int | None) -> Self:
-        """Set the number of threads that predicting and changing the fitted model take."""
+        """Set the number of threads that predicting and changing the fitted model take.
+
+        Parameters
+        ----------
+        n_jobs : int or None
+            None is one, -1 is every core.
+        """
+        self.n_jobs = n_jobs
+        return self
 
     @property
     @abstractmethod
@@ -100,8 +121,14 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Swap in the model after changes, whose new terms a vocabulary may have already."""
 
     @abstractmethod
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        """Swap in the arrays that a function makes of the present ones."""
+
     def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
         """Let the classes of a model without an overlay have other persistent ids."""
+        return self._change_arrays(
+            lambda base: replace(base, overlay=Overlay.over(base.base, row_ids, n_ids, hidden))
+        )
 
     def _remember(self, memory: str | None) -> Self:
         """Keep the documents that are taught ("auto"), or none at all ("never"), where it can."""
@@ -123,20 +150,42 @@ class Classifier(ClassifierMixin, BaseEstimator):
     @property
     def multilabel_(self) -> bool:
         """Whether a document may have several labels: `predict` then gives label sets."""
-        return self.classifier_.multilabel_
+        form = getattr(self._arrays, "label_form", None)
+        return form is not None and form.is_multilabel
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        classes: NDArray[Any] = self._arrays.all_classes
+        return classes
+
+    @property
+    def statistics_(self) -> ClassStatistics:
+        """The sums of the documents of each class."""
+        statistics: ClassStatistics = self._arrays.all_statistics
+        limited = statistics.limited_frequencies
+        is_same = limited is statistics.document_frequencies
+        return statistics if is_same else replace(statistics, document_frequencies=limited)
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents; of a model of label sets those of the last fit, each counted once.
+
+        Where documents have weights, what these add up to, rounded.
+        """
+        if self.multilabel_:  # the statistics count a document once for each of its labels
+            return int(self._arrays.n_fitted_documents)
+        return round(self.statistics_.n_documents)
 
     @property
     def _lock(self) -> Any:
-        """The lock around edits; a copy, a pickle or a forked process has one of its own."""
-        pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
-        if pid != os.getpid():
-            self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())
-        return lock
+        """The lock around edits; a copy, a pickle or a forked process gets a new one."""
+        return self.__dict__.setdefault("_turn", Turn()).lock
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the lock out of copies and pickles."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_lock_of_process"}
+        return {name: value for name, value in state.items() if name != "_turn"}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a state."""
@@ -164,6 +213,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Take a state that was fitted elsewhere, in place of what was fitted before."""
         with self._lock:
             self._state = state
+
+    def _swap(self, change: Callable[[Any], Any]) -> Self:
+        """Swap in the state that a function makes of the present one."""
+        self._fitted()
+        with self._lock:
+            self._state = change(self._fitted())
+        return self
 
     def rename_class(self, old: Any, new: Any) -> Self:
         """Give a class another label; everything it knows stays.
@@ -200,6 +256,25 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """
         return self._apply(Remove(label))
 
+    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
+        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
+
+        Parameters
+        ----------
+        path : path-like
+            The file. It is replaced at once or not at all.
+        discard_changes : bool, default=False
+            A model whose journal holds changes that `Teacher` made is not replaced, unless this
+            says that they may be dropped.
+        """
+        saved = self._saved()
+        with saving(path, discard_changes=discard_changes) as target:
+            save_state(target, saved)
+
+    @abstractmethod
+    def _saved(self) -> SavedModel:
+        """Return the model without an overlay, as a file holds it."""
+
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
         """Put every attribute back where a fit fails or is interrupted."""
@@ -216,10 +291,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         picture: str = super()._repr_html_inner()
         if not self.__sklearn_is_fitted__():
             return picture
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in self._facts().items()
-        )
-        return f"{picture}<table>{rows}</table>"
+        return picture + html_table(self._facts().items())
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
@@ -230,7 +302,6 @@ class CountClassifier(Classifier):
     """Validation, prediction, explanation and files of a classifier of counts."""
 
     takes_texts = False
-    _takes_mixed_edits: ClassVar[bool] = False  # documents may be added and forgotten in one pass
     _takes_label_sets = False
     _takes_embeddings = False
     _sublinear = False
@@ -250,10 +321,6 @@ class CountClassifier(Classifier):
 
         Where a document's subset has fewer classes, -1 with a score of -inf.
         """
-
-    @abstractmethod
-    def _merged_statistics(self, state: Any) -> ClassStatistics:
-        """Return the sums of all classes."""
 
     @abstractmethod
     def _merged(self, state: Any) -> Any:
@@ -277,16 +344,18 @@ class CountClassifier(Classifier):
         """Refuse labels and weights that a model of this kind cannot have."""
 
     @abstractmethod
-    def _class_sizes(self, state: Any) -> Integers:
-        """Return the number of documents of each class."""
-
-    @abstractmethod
     def _split_scores(
         self, state: Any, counts: CountMatrix, class_ids: Integers
     ) -> list[ScoreParts]:
         """Split the score of each document for one class."""
 
     @abstractmethod
+    def _add_nearest(
+        self, found: list[Explanation], state: Any, counts: CountMatrix, class_ids: Integers
+    ) -> list[Explanation]:
+        """Return explanations with the nearest documents of their classes, if any are kept."""
+        return found
+
     def _check_parameters(self) -> None:
         """Refuse parameters that cannot be used with any data."""
 
@@ -303,23 +372,6 @@ class CountClassifier(Classifier):
     def _classifier_of_counts(self) -> Self:
         return self
 
-    @property
-    def multilabel_(self) -> bool:
-        """Whether a document may have several labels; here it has one."""
-        self._fitted()
-        return False
-
-    def set_threads(self, n_jobs: int | None) -> Self:
-        """Set the number of threads that predicting and changing the fitted model take.
-
-        Parameters
-        ----------
-        n_jobs : int or None
-            None is one, -1 is every core.
-        """
-        self.n_jobs = n_jobs
-        return self
-
     def _adopt(self, state: Any) -> None:
         with self._lock:
             if hasattr(self, "feature_names_in_"):
@@ -334,11 +386,6 @@ class CountClassifier(Classifier):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: self._take_in(state, changes))
 
-    def _over(self, row_ids: Integers, n_ids: int, hidden: dict[int, Any]) -> Self:
-        return self._swap(
-            lambda state: replace(state, overlay=Overlay.over(state.base, row_ids, n_ids, hidden))
-        )
-
     def _without_names(self) -> Self:
         """Return a copy without the names of columns, with which counts were compared before."""
         copied = copy.copy(self)
@@ -348,32 +395,14 @@ class CountClassifier(Classifier):
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: edit.apply(self, state))
 
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        return self._swap(change)
+
     def _swap(self, change: Callable[[Any], Any]) -> Self:
-        """Swap in the state that a function makes of the present one."""
-        self._fitted()
         with self._lock:
-            self._state = change(self._fitted())
-            self.n_features_in_ = self._state.statistics.n_terms
+            super()._swap(change)
+            self.n_features_in_ = self._fitted().statistics.n_terms
         return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        classes: NDArray[Any] = self._fitted().all_classes
-        return classes
-
-    @property
-    def statistics_(self) -> ClassStatistics:
-        """The sums of the documents of each class."""
-        statistics = self._merged_statistics(self._fitted())
-        limited = statistics.limited_frequencies
-        is_same = limited is statistics.document_frequencies
-        return statistics if is_same else with_frequencies(statistics, limited)
-
-    @property
-    def n_documents_(self) -> int:
-        """Documents of all classes; where they have weights, what these add up to, rounded."""
-        return round(self.statistics_.n_documents)
 
     def count(self, documents: Any, embeddings: Any = None) -> CountMatrix:
         """Return documents as counts of the model's terms, with their embeddings.
@@ -473,20 +502,9 @@ class CountClassifier(Classifier):
     ) -> NDArray[Any]:
         """Return the best class of each document.
 
-        Parameters
-        ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Labels. A document without a known term has the largest class that it may have, with a
-            `NoKnownTermWarning`; `predict_topk` has no class there.
+        A document without a known term has the largest class that it may have, with a
+        `NoKnownTermWarning`; `predict_topk` has no class there. Parameters are those of
+        `LongTailClassifier.predict_topk`.
         """
         state, counts = self._fitted(), self.count(X, embeddings)
         subsets = read_subsets(within, exclude, state.all_classes, counts.n_documents)
@@ -503,7 +521,7 @@ class CountClassifier(Classifier):
 
     def _largest_classes(self, state: Any, n: int) -> tuple[Integers, Floats]:
         """Return the n largest classes and their shares of the documents; ties in class order."""
-        sizes = self._class_sizes(state)
+        sizes = state.class_sizes
         largest = np.argsort(-sizes, kind="stable")[:n]
         return largest, sizes[largest] / sizes.sum()
 
@@ -540,22 +558,20 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
+        X, embeddings
+            As in `LongTailClassifier.predict_topk`.
         classes : array-like of shape (n_documents,), optional
             The label to explain for each document; the predicted one when left out.
         top_terms : int, default=10
             How many terms to name, those first whose contribution differs most from that to the
             runner-up; the others are summed up in `rest`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
         list of Explanation
             Terms are named by column id, or by column name where `fit` was given names.
         """
-        check_top_terms(top_terms)
+        check_integer("top_terms", top_terms, 0)
         state, counts = self._fitted(), self.count(X, embeddings)
         labels = state.all_classes
         ranked, scores = self._rank(state, counts, 2)
@@ -572,7 +588,7 @@ class CountClassifier(Classifier):
         split = self._split_scores(state, counts.gather(compared), runners_up[compared])
         against = dict(zip(compared.tolist(), split, strict=True))
         mine = self._split_scores(state, counts, explained)
-        return name_parts(
+        found = name_parts(
             [(parts, against.get(document)) for document, parts in enumerate(mine)],
             labels,
             explained,
@@ -581,6 +597,7 @@ class CountClassifier(Classifier):
             getattr(self, "feature_names_in_", None),
             self._feature_names,
         )
+        return self._add_nearest(found, state, counts, explained)
 
     def partial_fit(
         self,
@@ -598,16 +615,10 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts, not negative.
-        y : array-like of shape (n_documents,), or label sets
-            Labels; sets as `fit` takes them.
+        X, y, sample_weight, embeddings
+            As in `fit`.
         classes : array-like, optional
             Where given, every label must be among them. Classes without documents are not kept.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents each counts; see `fit`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
         """
         if classes is not None:
             check_among(flat_labels(read_label_sets(y)), classes)
@@ -628,16 +639,14 @@ class CountClassifier(Classifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            The same counts as when they were added.
+        X, embeddings
+            The same as when they were added.
         y : array-like of shape (n_documents,), or label sets
             The same labels as when they were added; of a label set, those to forget: the document
             stays in its other classes.
         sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
             As how many documents they counted when they were added. Of a document of weight 2 one
             may be forgotten, too; a fraction is forgotten as it was added.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Raises
         ------
@@ -652,25 +661,11 @@ class CountClassifier(Classifier):
             return self
         return self._apply(Forget(X.to_counts(), labels, weights))
 
-    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
-        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
-
-        Parameters
-        ----------
-        path : path-like
-            The file. It is replaced at once or not at all.
-        discard_changes : bool, default=False
-            A model whose journal holds changes that `Teacher` made is not replaced, unless this
-            says that they may be dropped.
-        """
-        names = getattr(self, "feature_names_in_", None)
-        with saving(path, discard_changes=discard_changes) as target:
-            save_state(target, SavedModel(*self._saved(), {}, names))
-
-    def _saved(self) -> tuple[str, dict[str, dict[str, Any]], Any]:
-        """Return name, parameters and state as a file holds them."""
+    def _saved(self) -> SavedModel:
         kind = type(self).__name__
-        return kind, {kind: self.get_params(deep=False)}, self._merged(self._fitted())
+        names = getattr(self, "feature_names_in_", None)
+        state = self._merged(self._fitted())
+        return SavedModel(kind, {kind: self.get_params(deep=False)}, state, {}, names)
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, embeddings: Any = None, *, reset: bool = False
@@ -692,14 +687,18 @@ class CountClassifier(Classifier):
         n_dimensions: int | None = getattr(self._fitted(), "n_dimensions", None)
         return n_dimensions
 
+    def _check_takes_embeddings(self) -> None:
+        """Refuse embeddings where the classifier knows none."""
+        if not self._takes_embeddings:
+            raise ValueError(f"{type(self).__name__} takes no embeddings; LongTailClassifier does.")
+
     def _read_embeddings(
         self, embeddings: Any, n_documents: int, *, reset: bool = False
     ) -> NDArray[np.int16] | None:
         """Return the embeddings of documents in fixed point; None where none were given."""
         if embeddings is None:
             return None
-        if not self._takes_embeddings:
-            raise ValueError(f"{type(self).__name__} takes no embeddings; LongTailClassifier does.")
+        self._check_takes_embeddings()
         if reset:
             return read_embeddings(embeddings, n_documents)
         if self._n_dimensions is None:

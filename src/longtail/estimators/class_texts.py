@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._columns import as_labels, show_label
+from longtail._columns import as_labels, as_plain, show_label
 from longtail._labels import LabelForm
 from longtail._validation import check_columns, check_same_kind
 from longtail.sparse import CountMatrix, check_sparse
@@ -132,11 +132,6 @@ def check_class_texts(class_texts: Mapping[Any, str | None] | None) -> dict[Any,
             raise ValueError(f"the text of class {label!r} must be a string or None; got {text!r}.")
     named = {as_plain(label): text for label, text in class_texts.items() if text}
     return {label: text for label, text in named.items() if text.strip()}
-
-
-def as_plain(label: Any) -> Any:
-    """Return a label as Python has it, not numpy."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def read_class_text(text: Any, label: Any, n_terms: int) -> CountMatrix:

@@ -12,6 +12,7 @@ from longtail._labels import Labels
 from longtail.estimators.added_documents import AddedDocuments
 from longtail.estimators.base import CountClassifier
 from longtail.estimators.class_texts import check_class_texts, read_class_texts
+from longtail.estimators.embedder import Embedder
 from longtail.estimators.text import TextClassifier
 from longtail.estimators.text_state import TextState
 from longtail.text import Vocabulary
@@ -25,8 +26,6 @@ ONLY_IN_MEMORY = (
 
 def refuse_parameters(estimator: Any) -> None:
     """Refuse parameters that a fit over partitions cannot follow."""
-    if getattr(estimator, "embedder", None) is not None:
-        raise ValueError("embedder is for fit in memory; over partitions leave it at None.")
     classifier = estimator._classifier_of_counts()
     for name, neutral, message in ONLY_IN_MEMORY:
         if getattr(classifier, name, neutral) not in (neutral, None, 0):
@@ -63,6 +62,14 @@ def new_parts(estimator: TextClassifier) -> tuple[Any, CountClassifier]:
     return vectorizer, classifier
 
 
+def embedder_of(estimator: TextClassifier, classifier: CountClassifier) -> Embedder | None:
+    """Return the encoder of a classifier of texts, if it has one that its classifier can use."""
+    if estimator.embedder is None:
+        return None
+    classifier._check_takes_embeddings()
+    return Embedder.of(estimator.embedder)
+
+
 def check_parameters(classifier: CountClassifier) -> None:
     """Refuse parameters that cannot be used with any data."""
     classifier._check_parameters()
@@ -95,7 +102,9 @@ def adopt_texts(
     classifier: CountClassifier,
     added: AddedDocuments,
     class_texts: dict[Any, str],
+    embedder: Embedder | None,
 ) -> None:
     """Make a classifier of texts fitted, by a vocabulary and a fitted classifier of counts."""
-    state = TextState.of(vocabulary, classifier, added, base_texts=class_texts)
+    more = {"base_texts": class_texts, "embedder": embedder}
+    state = TextState.of(vocabulary, classifier, added, **more)
     estimator._adopt(state)

@@ -16,24 +16,11 @@ _OF_COUNTS: dict[str, type[DoubleSamplingClassifier | LongTailClassifier]] = {
 
 
 # Whatever a model file may hold.
-Classifier = DoubleSamplingClassifier | LongTailClassifier | TextClassifier
+AnyClassifier = DoubleSamplingClassifier | LongTailClassifier | TextClassifier
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
-    """Open a model that `save` wrote; its arrays are memory-mapped.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    verify : bool, default=True
-        Compare every array with its checksum, which finds damage. Types, shapes and ranges are
-        checked in any case, before anything is computed from them.
-
-    Returns
-    -------
-    DoubleSamplingClassifier, LongTailClassifier or TextClassifier
-        Whatever was saved, with bit-equal predictions.
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> AnyClassifier:
+    """Open a model file without its journal, which `longtail.load` takes in as well.
 
     Raises
     ------

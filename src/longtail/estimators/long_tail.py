@@ -32,7 +32,6 @@ from longtail._validation import (
 )
 from longtail.candidates import Candidates
 from longtail.estimators.base import CountClassifier, label_topk, no_label, scatter_rows
-from longtail.estimators.candidates import make_candidates
 from longtail.estimators.class_texts import (
     ClassTexts,
     check_column,
@@ -40,17 +39,18 @@ from longtail.estimators.class_texts import (
     read_class_text,
     read_class_texts,
 )
+from longtail.estimators.evidence import make_candidates
 from longtail.estimators.hierarchies import TakesHierarchy
-from longtail.estimators.subsets import read_subsets
+from longtail.estimators.kept_documents import find_nearest_terms
+from longtail.estimators.within import read_subsets
 from longtail.exceptions import UncalibratedWarning, level_outside
 from longtail.model.edits import Describe, Recalibrate, Refine
 from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, split_linear_scores
 from longtail.model.features import SCORE_FEATURE_NAMES
 from longtail.model.state import LongTailState
-from longtail.model.statistics import ClassStatistics
 from longtail.paper.sampling import draw_seed
-from longtail.results import Health, NodeAnswers, Predicted, Threshold, TopK
+from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, are_integral
 from longtail.taxonomy import Hierarchy, read_hierarchy
@@ -111,9 +111,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         so the same `random_state` may give different models; sums and shared weights are always
         learned, however long they take.
     search : {"auto", "exact"}, default="auto"
-        With 100,000 classes and more, "auto" looks only at classes that have one of a document's
-        rarest terms, if held-out documents lose at most one true candidate in a hundred by it;
-        "exact" looks at all.
+        "exact" looks at all classes; "auto", from 100,000 classes on, only at those that have one
+        of a document's rarest terms. It does so if held-out documents lose at most one true
+        candidate in a hundred by it.
     memory : int, "auto" or None, default=None
         Documents of each class that the model keeps from the fit on, the last ones; with them
         `refine` needs no documents to learn from. They are counts of terms, which whoever has the
@@ -121,11 +121,11 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         class. None: none of the fit, but a `Teacher` keeps as many of those that it is taught. 0:
         none ever.
     adapt : bool, default=True
-        Whether `partial_fit` learns from what the model would have said of each document before,
-        as if these were a sample of those to come: probabilities, the weights of terms, and how
-        much residuals and features by class size count. It keeps the documents until it brings up
-        to date what all classes share, after every 5 % more. Turn it off where the model is taught
-        mainly what it gets wrong.
+        Whether `partial_fit` learns from what the model would have said of each document before.
+        Taking these for a sample of those to come, it learns probabilities, the weights of terms,
+        and how much residuals and features by class size count. It keeps the documents until it
+        brings up to date what all classes share, after every 5 % more. Turn it off where the model
+        is taught mainly what it gets wrong.
     class_weight : dict of label to float, "balanced" or None, default=None
         What the losses of the documents of each class count where something is learned: the weights
         of terms and features, and residuals. "balanced" is n_documents / (n_classes * documents of
@@ -167,7 +167,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     ['a', 'b']
     """
 
-    _takes_mixed_edits = True
     _sublinear = True
     _takes_label_sets = True
     _takes_embeddings = True
@@ -214,20 +213,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return weights
 
     @property
-    def multilabel_(self) -> bool:
-        """Whether a document may have several labels: `predict` then gives label sets."""
-        form: LabelForm = self._fitted().label_form
-        return form.is_multilabel
-
-    @property
-    def n_documents_(self) -> int:
-        """Documents; of a model of label sets those of the last fit.
-
-        The statistics count a document once for each of its labels.
-        """
-        return int(self._fitted().n_fitted_documents) if self.multilabel_ else super().n_documents_
-
-    @property
     def self_check_(self) -> SelfCheck:
         """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check
@@ -253,28 +238,26 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
+        X, within, exclude, embeddings
+            As in `predict_topk`.
         threshold : float or Threshold, optional
             For label sets: take the labels of at least this probability, such as what
             `threshold_for` gives; a set may be empty. When left out, the set of highest expected
             F1, which has a label at least, unless the document has no known term.
         max_labels : int, optional
             For label sets: the most labels of a document.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`.
         back_off : float, optional
             With a hierarchy: a precision. A class of which the model is not that sure gives way to
             the deepest node above it of which it is, and where there is none to no label at all:
             None, "", -1 or NaN, by the type of the labels. See `predict_nodes`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
         ndarray of shape (n_documents,), or list of lists, or indicator matrix
             Labels. Label sets come in the form that `fit` was given: as lists, most probable label
-            first, or as a sparse or dense matrix of 0 and 1, sparse beyond 65,536 columns.
+            first, or as a sparse or dense matrix of 0 and 1, sparse beyond 65,536 columns. A
+            document without a known term has the largest class that it may have, with a
+            `NoKnownTermWarning`.
         """
         state = self._fitted()
         if back_off is not None:
@@ -305,21 +288,16 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     ) -> float:
         """Return the accuracy; for label sets, the mean F1 of the documents' sets.
 
+        A document without labels for which none is predicted counts as 1.
+
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
+        X, embeddings
+            As in `predict_topk`.
         y : array-like of shape (n_documents,), list of lists or indicator matrix
             True labels.
         sample_weight : array-like of shape (n_documents,), optional
             What each document counts.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
-
-        Returns
-        -------
-        float
-            A document without labels for which none is predicted counts as 1.
         """
         if not self.multilabel_:
             X = X if embeddings is None else self.count(X, embeddings)
@@ -350,14 +328,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
+        X, within, exclude, embeddings
+            As in `predict_topk`.
         precision : float, default=0.9
             How many of the answers shall be right: the true class is the node or below it.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
 
         Returns
         -------
@@ -464,20 +438,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=5
-            How many; with fewer candidates the rest is not `valid`. A document without a known
-            term has none.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`. Classes outside
-            are part of `none`: where it is known that the class is within, divide a row by
-            ``1 - none``. With several labels probabilities are as without a limit.
-        level : int, optional
-            With a hierarchy: rank the nodes at this depth; the probability of a node is that the
-            class is at or below it. A class that is not as deep stands for itself.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, k, within, exclude, level, embeddings
+            As in `predict_topk`. Classes that are not within are part of `none`: where it is known
+            that the class is, divide a row by ``1 - none``. With several labels probabilities are
+            as without a limit. The probability of a node is that the class is at or below it.
 
         Returns
         -------
@@ -520,19 +484,14 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        k : int, default=20
-            How many.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out; see `predict_topk`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, k, within, exclude, embeddings
+            As in `predict_topk`.
 
         Returns
         -------
         list of Candidates
-            With probabilities, paths in the hierarchy, evidence, and documents that are kept.
+            With probabilities, paths in the hierarchy, evidence, and documents that are kept
+            (`memory`), as their terms.
         """
         state, counts = self._fitted(), self.count(X, embeddings)
         top = self.predict_proba_topk(counts, k, within=within, exclude=exclude)
@@ -550,10 +509,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, embeddings
+            As in `predict_topk`.
 
         Returns
         -------
@@ -581,10 +538,8 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, embeddings
+            As in `predict_topk`.
 
         Returns
         -------
@@ -659,7 +614,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     def refine(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, embeddings: Any = None
     ) -> Self:
-        """Bring what all classes share up to date; with documents, learn residuals anew as well.
+        """Bring what all classes share up to date; with documents, relearn residuals as well.
 
         Document frequencies and collection model follow from the sums, so no document is needed:
         call this after every few hundred documents taught. With documents, the residuals of the
@@ -668,15 +623,10 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms), optional
-            Documents that the model has been taught: those of the stale classes, and as many others
-            as there are, for these are what the stale classes must be told from.
-        y : array-like of shape (n_documents,), or label sets, optional
-            Their labels.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents they counted when they were added; see `fit`.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, y, sample_weight, embeddings
+            As in `partial_fit`: documents that the model has been taught, those of the stale
+            classes and as many others as there are, for these are what the stale classes must be
+            told from.
 
         Raises
         ------
@@ -719,17 +669,12 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         unbiased test. Their labels may be of classes that the model does not have; such a document
         shows how often, and where, the model should doubt. The last 1,000 outcomes count; those of
         the held-out documents of `fit` make room for them, and at the first call for as many of
-        unknown classes. Only probabilities and thresholds
-        change: neither sums nor ranking.
+        unknown classes. Only probabilities and thresholds change: neither sums nor ranking.
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms)
-            Counts.
-        y : array-like of shape (n_documents,)
-            Their labels, known or not.
-        embeddings : array-like of shape (n_documents, n_dimensions), optional
-            Those of the documents, for a model that was fitted with embeddings.
+        X, y, embeddings
+            As in `partial_fit`.
 
         Raises
         ------
@@ -797,11 +742,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 "refine the documents."
             )
         self._check_memory_takes(labels.weights)
-        if self._n_kept and counts.embeddings is not None:
-            raise ValueError(
-                "memory keeps counts alone, and embeddings were given: leave it out, and give "
-                "refine the documents."
-            )
         state = fit_long_tail(counts, labels, self._config(), on_stage, class_texts)
         if counts.embeddings is not None and not state.needs_embeddings:
             compared = len(state.check.meaning_figures) > 0
@@ -873,6 +813,13 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         documents = state.weigh(counts, self.n_jobs)
         return split_linear_scores(documents, class_ids, state, self.n_jobs)
 
+    def _add_nearest(
+        self, found: list[Explanation], state: Any, counts: CountMatrix, class_ids: Integers
+    ) -> list[Explanation]:
+        names = getattr(self, "feature_names_in_", None)
+        nearest = find_nearest_terms(state, counts, class_ids, names)
+        return [replace(one, nearest=near) for one, near in zip(found, nearest, strict=True)]
+
     def _read_class_texts(self, class_texts: Any, labels: Any) -> ClassTexts | None:
         """Return the labels that have a text, and its counts."""
         if class_texts is None:
@@ -882,12 +829,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             return None
         check_text_labels(texts[0], labels.classes, labels.form)
         return texts
-
-    def _class_sizes(self, state: LongTailState) -> Integers:
-        return changing.merged_class_sizes(state)
-
-    def _merged_statistics(self, state: LongTailState) -> ClassStatistics:
-        return changing.merged_statistics(state)
 
     def _merged(self, state: LongTailState) -> LongTailState:
         merged = changing.merge(state, self.n_jobs)

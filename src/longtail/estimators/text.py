@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import TableFormat, as_labels
-from longtail._labels import (
-    Labels,
-    Multilabel,
-    flat_labels,
-    join_sets,
-    read_label_sets,
-    replicate,
-)
+from longtail._labels import Labels, Multilabel, flat_labels, join_sets, read_label_sets, replicate
 from longtail._progress import OnStage, StageReporter
 from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
 from longtail.candidates import Candidates
 from longtail.estimators.added_documents import AddedDocuments
-from longtail.estimators.base import CountClassifier
-from longtail.estimators.candidates import make_candidates
+from longtail.estimators.base import CountClassifier, if_classifier_has
 from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.embedder import Embedder
+from longtail.estimators.evidence import make_candidates
 from longtail.estimators.hierarchies import TakesHierarchy
 from longtail.estimators.long_tail import LongTailClassifier, expect_unknown
 from longtail.estimators.text_state import (
@@ -43,28 +34,13 @@ from longtail.estimators.text_state import (
 from longtail.model.edits import Edit, Recalibrate, Refine
 from longtail.model.embeddings import Embeddings, FixedEmbeddings, GivenDocuments
 from longtail.model.entry import Changes
-from longtail.model.overlay import Overlay
 from longtail.results import Explanation, Health, NodeAnswers, Predicted, Threshold, TopK
 from longtail.sparse import CountMatrix, Floats
-from longtail.store.journal import saving
-from longtail.store.state_io import SavedModel, save_state
+from longtail.store.state_io import SavedModel
 from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
 from longtail.training.name_rows import count_names
-
-Method = TypeVar("Method")
-
-
-def if_classifier_has(name: str) -> Callable[[Method], Method]:
-    """Return a decorator: the method exists where the classifier of counts has one of the name."""
-
-    def check(estimator: Any) -> bool:
-        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
-        return True
-
-    decorate: Callable[[Method], Method] = available_if(check)
-    return decorate
 
 
 class _FittedAttribute:
@@ -82,6 +58,10 @@ class _FittedAttribute:
 class TextClassifier(TakesHierarchy):
     """Classify texts into very many classes, most of them rare.
 
+    Methods take texts (a list, an array, or a column of pandas, polars or pyarrow; with `fields`
+    records) where those of `LongTailClassifier` take counts. What else they take, and what they
+    return, is described there; those that the classifier of counts lacks are missing here as well.
+
     Parameters
     ----------
     classifier : LongTailClassifier, DoubleSamplingClassifier or None, default=None
@@ -89,10 +69,10 @@ class TextClassifier(TakesHierarchy):
     vectorizer : TextVectorizer or None, default=None
         Unfitted; makes the counts. None is a `TextVectorizer`.
     random_state : int, RandomState or None, default=None
-        For a classifier that has none of its own.
+        For a classifier that has none.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 is every core. For a classifier and a vectorizer that
-        have none of their own.
+        have none.
     verbose : int, default=0
         Whether `fit` reports its stages, for a classifier that has 0.
     fields : mapping of str to str, or None, default=None
@@ -155,9 +135,6 @@ class TextClassifier(TakesHierarchy):
     takes_texts = True
     _state: TextState
 
-    classes_ = _FittedAttribute("classes_", "Labels of the classes, sorted.")
-    statistics_ = _FittedAttribute("statistics_", "The sums of the documents of each class.")
-    n_documents_ = _FittedAttribute("n_documents_", "Documents, each counted once.")
     weights_ = _FittedAttribute("weights_", "Weight of each feature.")
     term_weights_ = _FittedAttribute("term_weights_", "Weight of each term.")
     self_check_ = _FittedAttribute("self_check_", "How the model fared on held-out documents.")
@@ -190,14 +167,8 @@ class TextClassifier(TakesHierarchy):
         return classifier
 
     def set_threads(self, n_jobs: int | None) -> Self:
-        """Set the number of threads that predicting and changing the fitted model take.
-
-        Parameters
-        ----------
-        n_jobs : int or None
-            None is one, -1 is every core.
-        """
-        self.n_jobs = n_jobs
+        """Set the number of threads, as every classifier does."""
+        super().set_threads(n_jobs)
         if self.__sklearn_is_fitted__():
             template = clone(self._state.template).set_params(n_jobs=n_jobs)
             self._swap(lambda state: replace(state, template=template))
@@ -297,115 +268,71 @@ class TextClassifier(TakesHierarchy):
         hierarchy: Any = None,
     ) -> Self:
         """Fit new estimators, and only then swap them in."""
-        state = fit_texts(
-            self._new("vectorizer"),
-            self._new("classifier"),
-            chunks,
-            weights=None if weights is None else PairWeights(weights),
-            remember_documents=bool(self.remember_documents),
-            class_texts=class_texts,
-            embedder=None if self.embedder is None else Embedder.of(self.embedder),
+        vectorizer, classifier = self._new("vectorizer"), self._new("classifier")
+        embedder = None if self.embedder is None else Embedder.of(self.embedder)
+        named = check_class_texts(class_texts)
+        on_stage = StageReporter(classifier.verbose)
+        on_stage("reading texts")
+        labels: list[Labels] = []
+        embeddings: list[Embeddings] = []
+        multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
+        fields = read_fields(vectorizer.fields)
+        read = _check_chunks(chunks, labels, multilabel, fields, on_stage)
+        if embedder is not None:
+            read = _embed_chunks(read, embedder, fields, embeddings)
+        X = vectorizer.fit_chunks(read)
+        y, more = join_sets(labels), dict[str, Any]()
+        if embedder is not None:
+            more["embeddings"] = FixedEmbeddings(np.concatenate(embeddings))
+        if named:
+            on_stage("class texts", 0, 0)
+            texts = list(named.values())
+            rows: Any = count_names(vectorizer.vocabulary_, texts, classifier.n_jobs)
+            if embedder is not None:
+                rows = GivenDocuments(rows, embedder.embed(texts)).to_counts()
+            more["class_texts"] = (list(named), rows)
+        classifier.fit(X, y, PairWeights(weights), hierarchy=hierarchy, **more)
+        added = AddedDocuments.empty(complete=bool(self.remember_documents))
+        if added.complete:  # else only documents with late terms, of which a fit has none
+            X, flat, _ = weigh_rows(*replicate(X, y), weights)
+            class_ids = np.searchsorted(classifier.classes_, flat)
+            added = added.add(X, class_ids, vectorizer.vocabulary_.n_terms)
+        state = TextState.of(
+            vectorizer.vocabulary_, classifier, added, base_texts=named, embedder=embedder
         )
-        if hierarchy is not None:
-            nodes = state.classifier._read_hierarchy(hierarchy, state.model.all_classes)
-            state = replace(state, model=replace(state.model, hierarchy=nodes))
         with self._lock:
             self._state = state
         return self
 
     def predict(self, texts: Any, **options: Any) -> Predicted:
-        """Return the best class of each text, or its label set.
+        """Return the best class of each text, or its label set, as `LongTailClassifier.predict`.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        **options
-            `within` and `exclude`; with a hierarchy `back_off`; for label sets `threshold` and
-            `max_labels`: as in `LongTailClassifier.predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,), or list of lists, or indicator matrix
-            Labels; label sets in the form that `fit` was given.
+        Labels are in the form that `fit` was given.
         """
         classifier, counts = self._counted(texts)
-        predicted: Predicted = classifier.predict(counts, **options)
-        return predicted
+        return classifier.predict(counts, **options)
 
     def score(self, texts: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy; for label sets, the mean F1 of the documents' sets.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        y : array-like of shape (n_documents,), or label sets
-            True labels.
-        sample_weight : array-like of shape (n_documents,), optional
-            What each document counts.
-        """
+        """Return the accuracy; for label sets, the mean F1 of the documents' sets."""
         classifier, counts = self._counted(texts)
-        figure: float = classifier.score(counts, y, sample_weight)
-        return figure
+        return classifier.score(counts, y, sample_weight)
 
     def predict_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
-        """Return the k best classes of each text with their scores.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        k : int, default=5
-            How many; where there are fewer candidates the rest is not `valid`.
-        **options
-            `within`, `exclude` and, with a hierarchy, `level`: as in
-            `LongTailClassifier.predict_topk`.
-        """
+        """Return the k best classes of each text with their scores."""
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_topk(counts, k, **options)
-        return top
+        return classifier.predict_topk(counts, k, **options)
 
     @if_classifier_has("predict_proba_topk")
     def predict_proba_topk(self, texts: Any, k: int = 5, **options: Any) -> TopK:
-        """Return the k best classes of each text with calibrated probabilities.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        k : int, default=5
-            How many.
-        **options
-            `within`, `exclude` and, with a hierarchy, `level`: as in
-            `LongTailClassifier.predict_proba_topk`.
-
-        Returns
-        -------
-        TopK
-            `scores` holds probabilities, a row sums to at most 1; `none` that no candidate is the
-            class. With several labels they are marginal.
-        """
+        """Return the k best classes of each text with calibrated probabilities."""
         classifier, counts = self._counted(texts)
-        top: TopK = classifier.predict_proba_topk(counts, k, **options)
-        return top
+        return classifier.predict_proba_topk(counts, k, **options)
 
     @if_classifier_has("predict_nodes")
     def predict_nodes(self, texts: Any, precision: float = 0.9, **options: Any) -> NodeAnswers:
-        """Return the deepest node of the hierarchy that each text is surely at or below.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        precision : float, default=0.9
-            How many of the answers shall be right.
-        **options
-            `within` and `exclude`, as in `LongTailClassifier.predict_nodes`.
-        """
+        """Return the deepest node of the hierarchy that each text is surely at or below."""
         classifier, counts = self._counted(texts)
-        answers: NodeAnswers = classifier.predict_nodes(counts, precision, **options)
-        return answers
+        return classifier.predict_nodes(counts, precision, **options)
 
     @if_classifier_has("list_candidates")
     def candidates(
@@ -413,20 +340,8 @@ class TextClassifier(TakesHierarchy):
     ) -> list[Candidates]:
         """Return the k best classes of each text as records, for a person or a language model.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        k : int, default=20
-            How many.
-        within, exclude : labels, mask, or a list of them for each document, optional
-            The classes to choose from, and those to leave out.
-
-        Returns
-        -------
-        list of Candidates
-            With probabilities, names, paths in the hierarchy, evidence, and documents that are
-            kept (`memory`), as their terms.
+        As `LongTailClassifier.list_candidates`; the records have names and texts as well, and terms
+        as the vocabulary has them.
         """
         state = self._fitted()
         counts = state.count(texts, self.n_jobs)
@@ -449,13 +364,13 @@ class TextClassifier(TakesHierarchy):
 
     @if_classifier_has("predict_proba")
     def predict_proba(self, texts: Any) -> Any:
-        """Return calibrated probabilities; see the classifier of counts."""
+        """Return the calibrated probabilities of each text's candidates."""
         classifier, counts = self._counted(texts)
         return classifier.predict_proba(counts)
 
     @if_classifier_has("decision_function")
     def decision_function(self, texts: Any) -> Any:
-        """Return the scores of candidates; see the classifier of counts."""
+        """Return the scores of each text's candidates."""
         classifier, counts = self._counted(texts)
         return classifier.decision_function(counts)
 
@@ -468,19 +383,7 @@ class TextClassifier(TakesHierarchy):
         each: bool = False,
         level: int | None = None,
     ) -> Threshold:
-        """Return the top-1 probability from which on predictions reach a precision.
-
-        Parameters
-        ----------
-        precision : float
-            Between 0 and 1.
-        unknown : float, default=0.0
-            Share of the documents to come whose class the model does not have.
-        each : bool, default=False
-            Whether each kept prediction must be that probable, instead of all on average.
-        level : int, optional
-            With a hierarchy: for nodes at this depth.
-        """
+        """Return the top-1 probability from which on predictions reach a precision."""
         classifier = self._fitted().classifier
         threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, level=level)
         return threshold
@@ -490,20 +393,7 @@ class TextClassifier(TakesHierarchy):
     ) -> list[Explanation]:
         """Split the score of one class for each text into terms and features.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        classes : array-like of shape (n_documents,), optional
-            The label to explain for each document; the predicted one when left out.
-        top_terms : int, default=10
-            How many terms to name, those first whose contribution differs most from that to the
-            runner-up; the others are summed up in `rest`.
-
-        Returns
-        -------
-        list of Explanation
-            With terms as the vocabulary has them.
+        Terms are those of the vocabulary.
         """
         state = self._fitted()
         counts = state.count(texts, self.n_jobs)
@@ -520,19 +410,7 @@ class TextClassifier(TakesHierarchy):
         classes: ArrayLike | None = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Add documents of known or new classes, and their new terms; on an unfitted one, fit.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        y : array-like of shape (n_documents,), or label sets
-            Labels; sets as `fit` takes them.
-        classes : array-like, optional
-            Where given, every label must be among them.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents each counts; see `fit`.
-        """
+        """Add documents of known or new classes, and their new terms; on an unfitted one, fit."""
         texts, labels, weights = self._read(texts, y, sample_weight)
         if not self.__sklearn_is_fitted__():
             if classes is not None:
@@ -560,17 +438,6 @@ class TextClassifier(TakesHierarchy):
         noticed for certain with `remember_documents`; without, where a term, a count or the number
         of documents is more than its class has, which in a large class may not be so.
 
-        Parameters
-        ----------
-        texts : sequence of str
-            The same texts as when they were added.
-        y : array-like of shape (n_documents,), or label sets
-            The same labels as when they were added; of a label set, those to forget: the document
-            stays in its other classes.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents they counted when they were added. Of a document of weight 2 one
-            may be forgotten, too; a fraction is forgotten as it was added.
-
         Raises
         ------
         ValueError
@@ -587,19 +454,7 @@ class TextClassifier(TakesHierarchy):
 
     @if_classifier_has("refine")
     def refine(self, texts: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
-        """Bring what all classes share up to date; with documents, learn residuals anew as well.
-
-        See the classifier of counts.
-
-        Parameters
-        ----------
-        texts : sequence of str, optional
-            Documents of the model: those of the changed classes, and as many others as there are.
-        y : array-like of shape (n_documents,), optional
-            Their labels.
-        sample_weight : array-like of shape (n_documents,), or in the form of label sets, optional
-            As how many documents they counted when they were added; see `fit`.
-        """
+        """Bring what all classes share up to date; with documents, relearn residuals as well."""
         self._fitted()
         if texts is None and y is None:
             return self._apply(Refine())
@@ -614,31 +469,13 @@ class TextClassifier(TakesHierarchy):
 
     @if_classifier_has("expect_unknown")
     def expect_unknown(self, share: float) -> Self:
-        """Tell the model how many of the texts to come have a class that it does not have.
-
-        See the classifier of counts. Call it once, after `fit`.
-
-        Parameters
-        ----------
-        share : float
-            From 0 to below 1.
-        """
+        """Tell the model how many of the texts to come have a class that it does not have."""
         check_share("share", share)
-        return self._swap(lambda state: replace(state, model=expect_unknown(state.model, share)))
+        return self._change_arrays(lambda model: expect_unknown(model, share))
 
     @if_classifier_has("recalibrate")
     def recalibrate(self, texts: Any, y: Any) -> Self:
-        """Correct the probabilities by texts that the model has not been taught yet.
-
-        See the classifier of counts. Call it before `partial_fit` with the same texts.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        y : array-like of shape (n_documents,)
-            Their labels; the model need not have them.
-        """
+        """Correct the probabilities by texts that the model has not been taught yet."""
         self._fitted()
         texts, labels, _ = self._read(texts, y)
 
@@ -652,13 +489,7 @@ class TextClassifier(TakesHierarchy):
 
     @if_classifier_has("health")
     def health(self) -> Health:
-        """Return how far the model has moved from what was learned, and what to do about it.
-
-        Returns
-        -------
-        Health
-            Prints as a table.
-        """
+        """Return how far the model has moved from what was learned, and what to do about it."""
         found: Health = self._fitted().classifier.health()
         return found
 
@@ -666,16 +497,8 @@ class TextClassifier(TakesHierarchy):
     def set_class_text(self, label: Any, text: str | None) -> Self:
         """Give a class another name, synonyms or description; its documents stay as they are.
 
-        The text is compared with the vocabulary as it is now. What a name counts stays as it was
-        learned by `fit`; where that had none, it is a default.
-
-        Parameters
-        ----------
-        label : label
-            A label that is no class becomes one that is known by its text alone.
-        text : str or None
-            None or a blank text takes it away; a class that has no document either then
-            disappears.
+        The text, a string, is compared with the vocabulary as it is now. None or a blank text takes
+        it away; a class that has no document either then disappears.
 
         Raises
         ------
@@ -692,7 +515,7 @@ class TextClassifier(TakesHierarchy):
 
     @property
     def columns_(self) -> TableFormat | None:
-        """Where tables have text and labels, if that was said; a file keeps it."""
+        """Columns of tables that hold text and labels, if they were given; a file keeps them."""
         columns: TableFormat | None = self._fitted().columns
         return columns
 
@@ -721,17 +544,7 @@ class TextClassifier(TakesHierarchy):
         columns = TableFormat(tuple(text), labels, label_separator, **reading)
         return self._swap(lambda state: replace(state, columns=columns))
 
-    def save(self, path: str | os.PathLike[str], *, discard_changes: bool = False) -> None:
-        """Write the fitted model to one file for `longtail.load`; nothing in it can run code.
-
-        Parameters
-        ----------
-        path : path-like
-            The file. It is replaced at once or not at all.
-        discard_changes : bool, default=False
-            A model whose journal holds changes that `Teacher` made is not replaced, unless this
-            says that they may be dropped.
-        """
+    def _saved(self) -> SavedModel:
         state = self._fitted()
         vectorizer = self.vectorizer or TextVectorizer()
         if vectorizer.tokenizer is not None:
@@ -739,7 +552,7 @@ class TextClassifier(TakesHierarchy):
                 "a model with a tokenizer of your own cannot be saved: a file holds no code. Use "
                 "token_pattern, or pickle the model."
             )
-        _, parameters, inner = state.classifier._saved()
+        counts = state.classifier._saved()
         parts = {
             "vocabulary": state.vocabulary,
             "added": state.added.settle(state.model.overlay),
@@ -749,15 +562,15 @@ class TextClassifier(TakesHierarchy):
             "embedder": state.embedder,
         }
         texts = state.class_texts
-        named = [texts.get(label, "") for label in inner.classes.tolist()] if texts else None
+        classes = counts.state.classes.tolist()
+        named = [texts.get(label, "") for label in classes] if texts else None
         kind = type(self).__name__
         parameters = {
             kind: self.get_params(deep=False),
             TextVectorizer.__name__: vectorizer.get_params(deep=False),
-            **parameters,
+            **counts.parameters,
         }
-        with saving(path, discard_changes=discard_changes) as target:
-            save_state(target, SavedModel(kind, parameters, inner, parts, class_texts=named))
+        return SavedModel(kind, parameters, counts.state, parts, class_texts=named)
 
     @classmethod
     def _from_saved(cls, saved: SavedModel, classifier: CountClassifier) -> Self:
@@ -834,8 +647,8 @@ class TextClassifier(TakesHierarchy):
         counts: CountMatrix = self._fitted().count(documents, self.n_jobs)
         return counts
 
-    def _counted(self, texts: Any) -> tuple[Any, CountMatrix]:
-        """Return the classifier of counts and the counts of texts, both of one state."""
+    def _counted(self, texts: Any) -> tuple[LongTailClassifier, CountMatrix]:
+        """Return the classifier of counts (usually of this kind) and counts, of one state."""
         state = self._fitted()
         return state.classifier, state.count(texts, self.n_jobs)
 
@@ -873,25 +686,14 @@ class TextClassifier(TakesHierarchy):
     def _take_changes(self, changes: Changes, vocabulary: Any = None) -> Self:
         return self._swap(lambda state: state.take_in(changes, vocabulary))
 
-    def _over(self, row_ids: Any, n_ids: int, hidden: dict[int, Any]) -> Self:
-        def moved(state: TextState) -> TextState:
-            overlay = Overlay.over(state.model.base, row_ids, n_ids, hidden)
-            return replace(state, model=replace(state.model, overlay=overlay))
-
-        return self._swap(moved)
+    def _change_arrays(self, change: Callable[[Any], Any]) -> Self:
+        return self._swap(lambda state: replace(state, model=change(state.model)))
 
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: state.apply(edit))
 
     def _remember(self, memory: str | None) -> Self:
         return self._swap(lambda state: state.remember(memory))
-
-    def _swap(self, change: Callable[[TextState], TextState]) -> Self:
-        """Swap in the state that a function makes of the present one."""
-        self._fitted()
-        with self._lock:
-            self._state = change(self._fitted())
-        return self
 
     def _new(self, name: str) -> Any:
         """Return the classifier or vectorizer to fit, with what this one hands down to it."""
@@ -919,50 +721,6 @@ _NAMES = {
     "classifier": "a LongTailClassifier, a DoubleSamplingClassifier",
     "vectorizer": "a TextVectorizer",
 }
-
-
-def fit_texts(
-    vectorizer: TextVectorizer,
-    classifier: Any,
-    chunks: Iterable[tuple[Any, Any]],
-    *,
-    weights: PairWeights | None = None,
-    remember_documents: bool = False,
-    class_texts: Mapping[Any, str | None] | None = None,
-    embedder: Embedder | None = None,
-) -> TextState:
-    """Fit a vectorizer and a classifier of counts on chunks of (texts, labels)."""
-    named = check_class_texts(class_texts)
-    labels: list[Labels] = []
-    multilabel: Multilabel = getattr(classifier, "multilabel", "auto")
-    on_stage = StageReporter(classifier.verbose)
-    on_stage("reading texts")
-    fields = read_fields(vectorizer.fields)
-    embeddings: list[Embeddings] = []
-    read = _check_chunks(chunks, labels, multilabel, fields, on_stage)
-    if embedder is not None:
-        read = _embed_chunks(read, embedder, fields, embeddings)
-    X = vectorizer.fit_chunks(read)
-    y = join_sets(labels)
-    more: dict[str, Any] = {}
-    if embedder is not None:
-        more["embeddings"] = FixedEmbeddings(np.concatenate(embeddings))
-    if named:
-        on_stage("class texts", 0, 0)
-        texts = list(named.values())
-        rows: Any = count_names(vectorizer.vocabulary_, texts, classifier.n_jobs)
-        if embedder is not None:
-            rows = GivenDocuments(rows, embedder.embed(texts)).to_counts()
-        more["class_texts"] = (list(named), rows)
-    classifier.fit(X, y, weights, **more)
-    n_terms = vectorizer.vocabulary_.n_terms
-    added = AddedDocuments.empty(complete=remember_documents)
-    if remember_documents:  # else only documents with late terms, of which a fit has none
-        X, flat, _ = weigh_rows(*replicate(X, y), None if weights is None else weights.values)
-        added = added.add(X, np.searchsorted(classifier.classes_, flat), n_terms)
-    return TextState.of(
-        vectorizer.vocabulary_, classifier, added, base_texts=named, embedder=embedder
-    )
 
 
 def _embed_chunks(

@@ -15,18 +15,18 @@ from scipy.sparse import csr_array, vstack
 from sklearn.utils.multiclass import check_classification_targets
 
 from longtail._caching import cached_property
-from longtail._columns import TableFormat, as_labels
+from longtail._columns import TableFormat, as_labels, as_plain
 from longtail._labels import Labels, LabelSets, replicate
 from longtail._records import write_documents
 from longtail._validation import check_among, check_known, check_same_kind, look_up, weigh_rows
 from longtail.estimators.added_documents import AddedDocuments, count_as_added
 from longtail.estimators.base import CountClassifier
-from longtail.estimators.class_texts import as_plain, check_class_texts, read_class_text
+from longtail.estimators.class_texts import check_class_texts, read_class_text
 from longtail.estimators.embedder import Embedder
-from longtail.model.edits import Describe, Edit, EditParents, Forget, Refine, Teach, overlay_of
+from longtail.model.edits import Describe, Edit, EditParents, Forget, Refine, Teach
 from longtail.model.embeddings import Embeddings, GivenDocuments
 from longtail.model.entry import Changes, NewTerms
-from longtail.model.overlay import Overlay
+from longtail.model.overlay import Overlay, overlay_of
 from longtail.sparse import CountMatrix, Floats
 from longtail.text import Vocabulary, extend_vocabulary
 from longtail.text.vocabulary import count_for_kernels
@@ -62,9 +62,14 @@ class TextState:
         """The classifier of counts, with the model."""
         return type(self.template).from_state(self.model, **self.template.get_params(deep=False))
 
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether embeddings count in the ranking."""
+        return bool(getattr(self.model, "needs_embeddings", False))
+
     def count(self, texts: Any, n_jobs: int | None) -> CountMatrix:
         """Return texts as counts, and with their embeddings where these count in the ranking."""
-        if not getattr(self.model, "needs_embeddings", False):
+        if not self.needs_embeddings:
             return count_for_kernels(self.vocabulary, texts, n_jobs)
         checked = write_documents(texts, self.vocabulary.options.fields)
         counts = count_for_kernels(self.vocabulary, checked, n_jobs)
@@ -131,23 +136,24 @@ class TextState:
     @cached_property
     def class_texts(self) -> dict[Any, str]:
         """Names, synonyms or descriptions of the classes that are there."""
-        overlay, base = self.model.overlay, self.model.base
+        overlay = self.model.overlay
         if overlay is None:
             return self.base_texts
         texts: dict[Any, str] = {}
         labels = overlay.all_classes.tolist()
         named = list(self.base_texts)
-        rows = look_up(base.classes, as_labels(named)) if named else np.zeros(0, np.int64)
+        rows = look_up(overlay.base.classes, as_labels(named)) if named else np.zeros(0, np.int64)
         for row, text in zip(rows.tolist(), self.base_texts.values(), strict=True):
             outer_id = overlay.ranks[overlay.row_ids[row]]
             if outer_id >= 0:
                 texts[labels[outer_id]] = text
         for class_id, edits in overlay.edits.items():
             outer_id = overlay.ranks[class_id]
-            if edits.text is None or outer_id < 0:
+            described = edits.last("describe")
+            if described is None or outer_id < 0:
                 continue
-            if edits.text.text:
-                texts[labels[outer_id]] = edits.text.text
+            if described.text:
+                texts[labels[outer_id]] = described.text
             else:
                 texts.pop(labels[outer_id], None)
         return texts

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from longtail.answers import as_label, find_path, read_limits
-from longtail.class_names import ClassNames, add_scored
-from longtail.estimators.loading import load
+from longtail.answers import as_label, check_takes_texts, find_path, read_limits
+from longtail.class_search import ClassSearch, add_scored
+from longtail.teaching import Teacher, load
 
 MAX_TEXTS = 100  # of one call
 MAX_CHARACTERS = 100_000  # of a text
@@ -37,28 +37,27 @@ class ModelTools:
         A model file of a model that takes texts.
     allow_teaching : bool, default=False
         Whether the model may be changed; every change goes to its journal.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one.
 
     Raises
     ------
     ValueError
-        If the model takes counts.
+        If the model takes counts, or lacks its encoder.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, allow_teaching: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, allow_teaching: bool = False, embedder: Any = None
+    ) -> None:
         self._teacher: Any = None
         if allow_teaching:
-            from longtail.teaching import Teacher
-
-            self._teacher = Teacher(path)
+            self._teacher = Teacher(path, embedder=embedder)
         else:
-            self._model = load(path)
+            self._model = load(path, embedder=embedder)
         self._turn = threading.Lock()
-        self._names: ClassNames | None = None
-        if not self.model.takes_texts:
-            raise ValueError(
-                f"{os.fspath(path)} holds a {type(self.model).__name__}, which takes counts; the "
-                "tools need a model that takes texts. Fit one with longtail fit, or TextClassifier."
-            )
+        self._names: ClassSearch | None = None
+        check_takes_texts(self.model, path, "the tools need")
+        self.model.count([""])  # says now if the encoder is missing
 
     @property
     def model(self) -> Any:
@@ -99,7 +98,7 @@ class ModelTools:
         _check_texts([query])
         _check_range("limit", limit, MAX_CLASSES)
         model = self.model
-        self._names = ClassNames.index(model.classes_, model.class_texts_, self._names)
+        self._names = ClassSearch.index(model.classes_, model.class_texts_, self._names)
         scored = [label for label, _ in model.predict_topk([query], limit)[0]]
         found = add_scored(self._names.search(query, limit), scored, limit)
         return {"classes": [self._describe(model, label) for label, _ in found]}
@@ -161,7 +160,9 @@ def _check_range(name: str, value: int, most: int) -> None:
         raise ValueError(f"{name} must be from 1 to {most}; got {value}.")
 
 
-def make_server(path: str | os.PathLike[str], *, allow_teaching: bool = False) -> Any:
+def make_server(
+    path: str | os.PathLike[str], *, allow_teaching: bool = False, embedder: Any = None
+) -> Any:
     """Return the server of a model, which `run` starts.
 
     Raises
@@ -176,7 +177,7 @@ def make_server(path: str | os.PathLike[str], *, allow_teaching: bool = False) -
         raise ImportError("the server needs mcp 2: pip install 'longtail[mcp]'") from error
     import longtail
 
-    tools = ModelTools(path, allow_teaching=allow_teaching)
+    tools = ModelTools(path, allow_teaching=allow_teaching, embedder=embedder)
     instructions = _INSTRUCTIONS.format(n_classes=len(tools.model.classes_))
     server = MCPServer(
         "longtail", instructions=instructions, version=longtail.__version__, log_level="WARNING"

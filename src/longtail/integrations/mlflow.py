@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from longtail._optional import import_optional
-from longtail._records import write_documents
-from longtail.datasets.columns import join_columns
+from longtail.answers import text_columns
+from longtail.datasets.columns import read_text
 
 MODEL_FILE = "model.longtail"
 
@@ -59,9 +59,17 @@ def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> N
         raise
 
 
-def load_model(path: str | os.PathLike[str]) -> LongtailModel:
-    """Open what `save_model` wrote."""
-    return _load_pyfunc(Path(path) / MODEL_FILE)
+def load_model(path: str | os.PathLike[str], *, embedder: Any = None) -> LongtailModel:
+    """Open what `save_model` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+    embedder : callable, optional
+        The encoder of a model that was fitted with one; ``mlflow.pyfunc.load_model`` has none.
+    """
+    return _load_pyfunc(Path(path) / MODEL_FILE, embedder)
 
 
 class LongtailModel:
@@ -100,26 +108,21 @@ class LongtailModel:
         )
 
 
-def _load_pyfunc(path: str | os.PathLike[str]) -> LongtailModel:
+def _load_pyfunc(path: str | os.PathLike[str], embedder: Any = None) -> LongtailModel:
     """Open the model file; MLflow calls this by its name."""
     import longtail
 
-    return LongtailModel(longtail.load(path))
+    return LongtailModel(longtail.load(path, embedder=embedder))
 
 
 def _read_texts(given: Any, model: Any) -> list[str]:
     """Return the texts of whatever MLflow hands over; columns of the fit are read as in it."""
     if not isinstance(given, Mapping) and not hasattr(given, "columns"):
         return [str(text) for text in given]
-    told, fields = model.columns_, model.vocabulary_.options.fields
-    if fields is not None and any(name in given for name in fields.names):
-        known = [name for name in fields.names if name in given]
-        values = zip(*(given[name] for name in known), strict=True)
-        return write_documents([dict(zip(known, row, strict=True)) for row in values], fields)
-    names = told.text if told is not None and told.text else ("text",)
-    names = names if any(name in given for name in names) else ("text",)
+    names, fields = list(getattr(given, "columns", given)), model.vocabulary_.options.fields
     rows = zip(*(given[name] for name in names), strict=True)
-    return [join_columns(names, dict(zip(names, row, strict=True))) for row in rows]
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    return [read_text(record, text_columns(model), fields) for record in records]
 
 
 def _mlflow_models() -> Any:

@@ -1,8 +1,8 @@
-"""A fitted classifier on labelled documents -> an Evaluation: all that there is to say about it.
+"""A fitted classifier on labelled documents -> an Evaluation: all of its measures.
 
-One label is a set of one: both kinds of documents go the same way, and `Evaluation.multilabel` says
-which measures are of interest. Documents come in chunks and leave the ids of their labels and
-candidates, so their texts may be larger than memory.
+One label is a set of one, and no candidate is the label None: both kinds of documents go the same
+way, and `Evaluation.multilabel` says which measures are of interest. Documents come in chunks and
+leave the ids of their labels and candidates, so their texts may be larger than memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from longtail import metrics
 from longtail._constants import MEASURES
 from longtail._labels import LabelSets, are_label_sets
-from longtail.answers import knows_probabilities
+from longtail.answers import knows_probabilities, rank
 from longtail.metrics.classes import ClassResult, ConfusedPair, FrequencyBand
 from longtail.metrics.hierarchical import HierarchicalScores
 from longtail.metrics.label_sets import LabelBand, LabelCurve, SetScores, compare_sets
@@ -186,7 +186,7 @@ def evaluate(
     n_mistakes: int = 0,
     on_predicted: OnPredicted | None = None,
 ) -> Evaluation:
-    """Predict labelled documents and say how well that went.
+    """Predict labelled documents and measure the predictions.
 
     Parameters
     ----------
@@ -219,43 +219,27 @@ def evaluate(
         raise ValueError("there are no documents to evaluate.")
     multilabel = gives_label_sets(classifier) or are_label_sets(first[1])
     calibrated = knows_probabilities(classifier)
-    rank = classifier.predict_proba_topk if calibrated else classifier.predict_topk
-    # Labels of unknown classes get ids above those of the model: a long label is kept once.
-    ids = {label: class_id for class_id, label in enumerate(classifier.classes_.tolist())}
-    n_known = len(ids)
     collector = MistakeCollector(n_mistakes)
-    chunk_outcomes = []
-    for documents, labels, *references in chain([first], remaining):
-        top = rank(documents, _SET_CANDIDATES if multilabel else max(TOP))
-        true, predicted = _as_lists(labels, multilabel), _best_classes(top)
-        if multilabel:
-            predicted = _rank_sets(_as_lists(classifier.predict(documents), multilabel), top)
-        if on_predicted is not None:
-            on_predicted(labels, top, predicted if multilabel else None)
-        if n_mistakes:
-            shown = true if multilabel else [label for [label] in true]
-            collector.add(documents, shown, *_find_wrong(true, predicted, top), *references)
-        chunk_outcomes.append(_compare(true, predicted, top, ids, multilabel))
-    outcome = _join(chunk_outcomes)
-    truth = _make_sets(outcome.true, outcome.n_true, len(ids))
-    predicted_sets = _make_sets(outcome.predicted, outcome.n_predicted, len(ids))
+    outcome, labels_of = _predict(
+        classifier, chain([first], remaining), multilabel, collector, on_predicted
+    )
+    n_labels, n_known = len(labels_of), len(classifier.classes_)
+    truth = _make_sets(outcome.true, outcome.n_true, n_labels)
+    predicted_sets = _make_sets(outcome.predicted, outcome.n_predicted, n_labels)
     ranked = RankedSets(truth, outcome.ranking)
     class_sizes = classifier.statistics_.class_sizes
-    sizes = np.concatenate([class_sizes, np.zeros(len(ids) - n_known, class_sizes.dtype)])
-    labels_of = [*ids, None]  # None: there was no candidate
+    sizes = np.concatenate([class_sizes, np.zeros(n_labels - n_known, class_sizes.dtype)])
     sets = compare_sets(truth, predicted_sets)
     scores = metrics.score_label_sets(truth, predicted_sets)
     counts = np.stack([truth.class_sizes, predicted_sets.class_sizes, sets.n_correct], axis=1)
     classes = [
         ClassResult(labels_of[i], sizes[i].item(), *counts[i].tolist())
         for i in np.flatnonzero(counts.any(axis=1)).tolist()
+        if labels_of[i] is not None
     ]
     known = np.bincount(truth.document_ids, truth.class_ids >= n_known, len(truth)) == 0
     n_unknown = int(np.count_nonzero(truth.class_ids >= n_known))
     seen: dict[Any, int] = dict(enumerate(sizes.tolist()))
-    # Of one label each, documents without a candidate count as a class of their own.
-    true_labels: Any = truth if multilabel else outcome.true
-    found_labels: Any = predicted_sets if multilabel else outcome.ranking[:, 0]
     certainty = None
     if calibrated:
         wanted = (precision, unknown)
@@ -275,10 +259,8 @@ def evaluate(
         n_unknown=n_unknown,
         accuracy=scores.exact,
         accuracy_known=float(np.mean(sets.is_exact[known])) if known.any() else float("nan"),
-        macro_f1=scores.macro_f1 if multilabel else metrics.macro_f1(true_labels, found_labels),
-        macro_f1_of_means=f1_of_means(*counts[counts.any(axis=1)].T)
-        if multilabel
-        else metrics.macro_f1_of_means(true_labels, found_labels),
+        macro_f1=scores.macro_f1,
+        macro_f1_of_means=f1_of_means(*counts[counts.any(axis=1)].T),
         top=_measure_top(ranked.hits),
         measures=measures,
         ranking=ranking,
@@ -289,14 +271,14 @@ def evaluate(
             ranked, seen, k=min(BAND_DEPTH, ranked.ranking.shape[1])
         )
         if multilabel
-        else metrics.frequency_report(true_labels, found_labels, seen),
+        else metrics.frequency_report(outcome.true, outcome.predicted, seen),
         confusions=[
             replace(
                 confused,
                 first=labels_of[cast(int, confused.first)],
                 second=labels_of[cast(int, confused.second)],
             )
-            for confused in metrics.confused_pairs(true_labels, found_labels, n_confusions)
+            for confused in metrics.confused_pairs(truth, predicted_sets, n_confusions)
         ],
         classes=classes,
         mistakes=collector.explain(classifier),
@@ -306,6 +288,33 @@ def evaluate(
     )
 
 
+def _predict(
+    classifier: Any,
+    chunks: Iterable[tuple[Any, ...]],
+    multilabel: bool,
+    collector: MistakeCollector,
+    on_predicted: OnPredicted | None,
+) -> tuple[_Outcome, list[Any]]:
+    """Return what is predicted of all documents, and the label of each class id.
+
+    Labels of unknown classes get ids above those of the model: a long label is kept once.
+    """
+    ids = {label: class_id for class_id, label in enumerate(classifier.classes_.tolist())}
+    outcomes = []
+    for documents, labels, *references in chunks:
+        top = rank(classifier, documents, _SET_CANDIDATES if multilabel else max(TOP))
+        true, predicted = _as_lists(labels, multilabel), _best_classes(top)
+        if multilabel:
+            predicted = _rank_sets(_as_lists(classifier.predict(documents), multilabel), top)
+        if on_predicted is not None:
+            on_predicted(labels, top, predicted if multilabel else None)
+        if collector.n_mistakes:
+            shown = true if multilabel else [label for [label] in true]
+            collector.add(documents, shown, *_find_wrong(true, predicted, top), *references)
+        outcomes.append(_compare(true, predicted, top, ids, multilabel))
+    return _join(outcomes), list(ids)
+
+
 def _measure_hierarchy(
     classifier: Any, true: LabelSets, predicted: LabelSets, labels: list[Any]
 ) -> HierarchicalScores | None:
@@ -313,12 +322,15 @@ def _measure_hierarchy(
     hierarchy = getattr(classifier, "hierarchy_", None)
     if hierarchy is None:
         return None
-    lists = ([[labels[i] for i in ids] for ids in sets.to_lists()] for sets in (true, predicted))
+    lists = (
+        [[labels[i] for i in ids if labels[i] is not None] for ids in sets.to_lists()]
+        for sets in (true, predicted)
+    )
     return metrics.hierarchical_scores(hierarchy, *lists)
 
 
 def gives_label_sets(classifier: Any) -> bool:
-    """Tell whether a classifier predicts label sets; the others predict one class each."""
+    """Return whether a classifier predicts label sets; the others predict one class each."""
     return bool(getattr(getattr(classifier, "classifier_", classifier), "multilabel_", False))
 
 
@@ -330,9 +342,9 @@ def _as_lists(labels: Any, multilabel: bool) -> list[list[Any]]:
 
 
 def _best_classes(top: TopK) -> list[list[Any]]:
-    """Return the highest-ranked class of each document; none where there is no candidate."""
-    best = zip(top.classes[:, :1].tolist(), top.valid[:, 0].tolist(), strict=True)
-    return [classes if valid else [] for classes, valid in best]
+    """Return the highest-ranked class of each document; None where there is no candidate."""
+    best = zip(top.classes[:, 0].tolist(), top.valid[:, 0].tolist(), strict=True)
+    return [[label if valid else None] for label, valid in best]
 
 
 def _rank_sets(sets: list[list[Any]], top: TopK) -> list[list[Any]]:
@@ -482,7 +494,7 @@ def _judge(
     wanted: tuple[float, float],
     n_unknown: int,
 ) -> Certainty:
-    """Say what the probabilities are worth; `wanted` is a precision and a share of unknowns."""
+    """Measure the probabilities; `wanted` is a precision and a share of unknowns."""
     precision, unknown = wanted
     depth = outcome.scores.shape[1]
     values = np.where(outcome.ranking[:, :depth] == NO_CLASS, 0.0, outcome.scores)

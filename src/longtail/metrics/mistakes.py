@@ -32,7 +32,7 @@ class Mistake:
     # the score of the one, less what they add to that of the other. Of several true labels the one
     # with the highest score.
     misleading: Mapping[Any, float]
-    # What the evaluation was told about where the document comes from; None without.
+    # Where the document comes from, as the caller said; None without.
     reference: Any = None
 
 
@@ -49,7 +49,7 @@ class _Wrong:
 
 
 class MistakeCollector:
-    """Keeps the surest wrong predictions of chunks of documents, and nothing else of them.
+    """Keeps only the surest wrong predictions of chunks of documents.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class MistakeCollector:
         wrong: Integers,
         references: Sequence[Any] | None = None,
     ) -> None:
-        """Look at a chunk; `wrong` are the documents with a prediction that is not true."""
+        """Add a chunk; `wrong` are the documents with a wrong prediction."""
         order = wrong[np.argsort(-np.asarray(certainty)[wrong], kind="stable")]
         found = [
             _Wrong(

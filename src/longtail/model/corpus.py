@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._elementary import log
-from longtail.sparse import (
-    Floats,
-    Integers,
-    append,
-    append_constant,
-)
+from longtail.sparse import Floats, Integers, append, append_constant
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Corpus(WithKnown):
     """Quantities of the whole corpus that scoring needs: m, df_t, F_t, l_S and avg(len(y))."""
 
     n_documents: int | float  # m, the number of documents
@@ -26,10 +21,6 @@ class Corpus:
     term_counts: Floats  # (n_terms,) float64: F_t, how often term t occurs
     length: float  # l_S, the number of term occurrences in all documents
     mean_class_length: float  # avg(len(y)) = l_S / K
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @cached_property
     def idf(self) -> Floats:

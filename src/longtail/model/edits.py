@@ -1,4 +1,4 @@
-"""What a caller wants of a fitted model: one frozen object for each kind of change.
+"""Edits of a fitted model: one frozen object for each kind of change.
 
 In: an edit with plain fields, a classifier of counts (whose parameters and kind count) and the
 arrays of a fitted model. Out: the edit as numbers (`entry`), or the changed model (`apply`).
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._columns import align_labels, as_labels
+from longtail._columns import align_labels, as_labels, as_plain
 from longtail._labels import Labels, LabelSets, find_sets, flat_labels, weigh_documents
 from longtail._validation import (
     check_known,
@@ -25,7 +25,7 @@ from longtail._validation import (
 )
 from longtail.model.embeddings import GivenDocuments
 from longtail.model.entry import NO_ROWS, Changes, Entry, NewTerms
-from longtail.model.overlay import Overlay
+from longtail.model.overlay import overlay_of
 from longtail.model.parents import Parents, check_moved
 from longtail.sparse import CountMatrix, Floats, Integers
 from longtail.taxonomy import read_hierarchy
@@ -33,23 +33,16 @@ from longtail.training import relearning
 from longtail.training.outcomes import Outcomes, document_keys
 
 
-def overlay_of(state: Any) -> Overlay:
-    """Return the overlay of a model; an empty one where it has none."""
-    overlay: Overlay = state.overlay or Overlay.over(state.base)
-    return overlay
-
-
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """A change of a model.
+    """A change of a model."""
 
-    Attributes
-    ----------
-    action : str
-        Its name in the log.
-    """
+    action: ClassVar[str]  # its name in the log
 
-    action: ClassVar[str]
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the log shows of it beside its numbers."""
+        return dict(vars(self))
 
     def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
@@ -126,7 +119,7 @@ class Rename(Edit):
                 f"there is a class {self.new!r} already. To add the documents of {self.old!r} to "
                 "it, merge them instead of renaming."
             )
-        return Entry(change_number, self.action, np.array([class_id]), label=_as_plain(self.new))
+        return Entry(change_number, self.action, np.array([class_id]), label=as_plain(self.new))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +162,11 @@ class Describe(Edit):
     text: str
     counts: CountMatrix | None = None
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Label and text."""
+        return {"label": self.label, "text": self.text}
+
     def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         label = np.asarray(as_labels([self.label]))
@@ -178,7 +176,7 @@ class Describe(Edit):
         check_same_kind(label, state.all_classes)
         class_ids, new = _find_or_begin(state, label)
         counts = NO_ROWS if self.counts is None else self.counts
-        # Without a string of its own a text is there all the same.
+        # A blank marks a text of which only the counts are known.
         text = "" if self.counts is None else self.text or " "
         return Entry(change_number, self.action, class_ids, counts, new_classes=new, text=text)
 
@@ -211,11 +209,16 @@ class SetHierarchy(EditParents):
     action: ClassVar[str] = "hierarchy"
     hierarchy: Any
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Nothing: the log has the nodes."""
+        return {}
+
     def find(self, state: Any) -> Parents:
         """Return what it says of parents."""
         given = self.hierarchy
         hierarchy = None if given is None else read_hierarchy(given, state.all_classes)
-        return Parents.whole(hierarchy, state.base, overlay_of(state))
+        return Parents.whole(hierarchy, overlay_of(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +233,7 @@ class Move(EditParents):
         """Return what it says of parents."""
         labels = as_labels([self.label, *self.parents])
         check_moved(state.current_hierarchy, labels, state.all_classes)
-        return Parents.moved(labels, state.base, overlay_of(state))
+        return Parents.moved(labels, overlay_of(state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +265,7 @@ class Recalibrate(Edit):
 
 @dataclass(frozen=True, eq=False)
 class Refine(Edit):
-    """Bring what all classes share up to date; with documents, learn residuals anew as well."""
+    """Bring what all classes share up to date; with documents, relearn residuals as well."""
 
     action: ClassVar[str] = "refine"
     counts: CountMatrix | None = None
@@ -270,7 +273,7 @@ class Refine(Edit):
     weights: Floats | None = None
 
     def apply(self, classifier: Any, state: Any) -> Any:
-        """Return the changed model, which is a base of its own."""
+        """Return the changed model: a new base."""
         config = classifier._config()
         if self.labels is None or self.counts is None:
             return relearning.refine_from_memory(state, config, classifier.class_weight)
@@ -302,9 +305,9 @@ def _find_or_begin(state: Any, labels: NDArray[Any]) -> tuple[Integers, dict[int
     ids = np.full(len(distinct), -1)
     ids[outer_ids >= 0] = overlay.ids[outer_ids[outer_ids >= 0]]
     new: dict[int, Any] = {}
-    hidden = overlay.find_hidden(state.base) if np.any(ids < 0) else {}
+    hidden = overlay.find_hidden() if np.any(ids < 0) else {}
     for i in np.flatnonzero(ids < 0).tolist():
-        label = _as_plain(distinct[i])
+        label = as_plain(distinct[i])
         ids[i] = hidden.get(label, -1)
         if ids[i] < 0:
             ids[i] = overlay.n_ids + len(new)
@@ -316,27 +319,3 @@ def as_list(parents: Any) -> list[Any]:
     """Return the parents of a node as they may be given: one, several, or None."""
     given = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
     return [parent for parent in given if parent is not None]
-
-
-def _as_plain(label: Any) -> Any:
-    """Return a label as Python has it, not numpy."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
-__all__ = [
-    "Describe",
-    "Edit",
-    "EditParents",
-    "Forget",
-    "Merge",
-    "Move",
-    "Recalibrate",
-    "Refine",
-    "Remove",
-    "Rename",
-    "SetHierarchy",
-    "Teach",
-    "as_list",
-    "find_class",
-    "overlay_of",
-]

@@ -155,7 +155,7 @@ def add_embeddings(a: Sums | None, b: Sums | None, factor: int) -> Sums | None:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Where classes are."""
+    """The direction of each class."""
 
     vectors: Embeddings  # (n_rows, n_dimensions) int16: of length 1; zeros for a class without one
 

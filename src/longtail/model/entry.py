@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.sparse import CountMatrix, Floats, Integers, narrow_counts, stack_embeddings
+from longtail.sparse import CountMatrix, Floats, Integers, narrow_counts, stack_rows
 
 _NONE = np.zeros(0, np.int64)
 NO_ROWS = CountMatrix(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
@@ -59,7 +59,7 @@ class Entry:
 
 
 class Changes(NamedTuple):
-    """What a model takes in at once."""
+    """Entries that a model takes in together."""
 
     # Entries whose new classes and terms get their ids, live or not; in the order of numbers.
     declared: Sequence[Entry] = ()
@@ -111,17 +111,8 @@ class Documents(NamedTuple):
     def join(cls, entries: Sequence[Entry], direction: int, n_terms: int) -> Documents:
         """Return the documents of some entries."""
         tables = [entry.counts for entry in entries]
-        if len(tables) == 1:
-            counts = replace(tables[0], data=narrow_counts(tables[0].data), n_terms=n_terms)
-        else:
-            lengths = np.concatenate([np.diff(table.indptr) for table in tables])
-            counts = CountMatrix(
-                np.append(0, np.cumsum(lengths)),
-                np.concatenate([table.indices for table in tables]),
-                narrow_counts(np.concatenate([table.data for table in tables])),
-                n_terms,
-                stack_embeddings(tables),
-            )
+        counts = tables[0] if len(tables) == 1 else stack_rows(tables)
+        counts = replace(counts, data=narrow_counts(counts.data), n_terms=n_terms)
         weights = None
         if any(entry.weights is not None for entry in entries):
             given = [np.ones(len(e.class_ids)) if e.weights is None else e.weights for e in entries]

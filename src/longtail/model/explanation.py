@@ -18,11 +18,9 @@ from longtail.model.features import SIZE, score_features, weigh_by_size
 from longtail.model.scorer import LinearScorer
 from longtail.model.state import LongTailState
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import with_frequencies
 from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.results import Explanation
 from longtail.sparse import Floats, Integers
-from longtail.training.changing import merged_class_sizes
 from longtail.training.ranking import score_meaning
 
 NAME = "name"  # the last feature of an explanation where classes have names: what its name adds
@@ -72,14 +70,15 @@ def split_linear_scores(
     overlay, corpus, weights = state.overlay, state.current_corpus, state.ranking_weights
     common = np.zeros(documents.rows.n_terms, np.bool_)
     terms = np.unique(documents.rows.indices)
-    sizes = merged_class_sizes(state)
-    n_classes = int(np.count_nonzero(sizes))
+    n_classes = int(np.count_nonzero(state.class_sizes))
     common[terms] = _are_common(terms, state.class_frequencies[terms], n_classes, corpus)
     tables: list[Any] = [(state, state.statistics)]
     sources = [np.asarray(class_ids, np.int64)]
     if overlay is not None:
         of_all = overlay.document_frequencies
-        tables += [(tier, with_frequencies(tier.statistics, of_all)) for tier in overlay.tiers]
+        tables += [
+            (tier, replace(tier.statistics, document_frequencies=of_all)) for tier in overlay.tiers
+        ]
         sources = overlay.locate(overlay.ids[class_ids])
     parts: list[ScoreParts | None] = [None] * len(class_ids)
     for (table, statistics), rows in zip(tables, sources, strict=True):

@@ -1,4 +1,4 @@
-"""What embeddings say of a (document, class) pair, and which classes are near a document by them.
+"""The part of a score that comes from embeddings, and the classes nearest to a document.
 
 In: sums of embeddings by class and embeddings of class texts, in one table or in several. Out: the
 parts of the score that come from meaning, and the classes of the nearest means, or of the nearest
@@ -141,28 +141,10 @@ def find_near(
 ) -> list[NDArray[Any]]:
     """Return the classes near each document that are not among some others.
 
-    The nearest names of classes without documents, and for documents that have no known term the
-    nearest class means.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        All classes.
-    embeddings : ndarray of shape (n_documents, n_dimensions), int16
-        The documents.
-    passed_over : ndarray of shape (n_documents, n_columns)
-        Class ids that are not wanted.
-    is_known : ndarray of shape (n_documents,), bool
-        Which documents have a known term.
-    subsets : ClassSubsets, optional
-        The classes that may be found for each document.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    list of ndarray of shape (n_documents, n_found), int64
-        For each table the rows of its classes; -1 for one of another table, or none.
+    The nearest names of classes without documents, and for documents that have no known term (see
+    `is_known`) the nearest class means. `passed_over` holds ids of classes that are not wanted, in
+    a row for each document. For each of the tables, which hold all classes, an array of shape
+    (n_documents, n_found): the rows of its classes; -1 for one of another table, or none.
     """
     has_vector = embeddings.any(axis=1)
     found = []

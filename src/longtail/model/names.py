@@ -1,4 +1,4 @@
-"""What a class is known by beside its documents: the terms of its name.
+"""Names of classes: their terms, which say something of a class beside its documents.
 
 In: for each class that has a text (name, synonyms, description) a row of weights of terms. Out: a
 linear scorer of names, which is added to that of the documents. The sums of documents never contain
@@ -83,7 +83,7 @@ class ClassNames(RowTable):
 
     @property
     def matches(self) -> LinearScorer:
-        """What the terms of a document and of a name have in common: a scorer without weights."""
+        """The overlap of a document with each name: a scorer without learned weights."""
         return LinearScorer.without_bias(self.indptr, self.indices, self.weights)
 
     def as_scorer(self, class_sizes: Integers, name_weights: Floats) -> LinearScorer:

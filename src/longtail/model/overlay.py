@@ -11,44 +11,37 @@ the base. Nothing of the base is ever written to; only saving and `refine` put t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
-from longtail._columns import align_labels, as_labels, show_label
+from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import WEIGHT_BITS
+from longtail._labels import LabelSets
 from longtail._validation import check_same_kind, look_up
+from longtail.model.class_tables import Flags, Rows, splice_sums
 from longtail.model.entry import Changes, Documents, Entry
 from longtail.model.meaning import Meanings, Table
-from longtail.model.names import ClassNames
-from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers
 from longtail.model.statistics import (
+    NEVER_ADDED,
     ClassStatistics,
     check_total,
-    empty_classes_have_no_terms,
-    have_sums,
-    with_count_bits,
+    combine,
+    find_impossible,
 )
-from longtail.model.statistics_editing import subtract_any, sum_compactly, without_frequencies
-from longtail.retrieval.index import InvertedIndex, build_index
 from longtail.retrieval.search import Segment
 from longtail.sparse import (
-    CountMatrix,
-    Floats,
     Integers,
     append_constant,
     are_integral,
     copy_with_capacity,
     count_terms,
-    splice_rows,
+    gather_rows,
 )
-
-Flags = NDArray[np.bool_]
-Value = TypeVar("Value")
 
 # Rows of the small tier, of which every change makes a copy; more where the large tier is so large
 # that putting the two together costs more.
@@ -56,14 +49,8 @@ SMALL_TIER = 256
 SMALL_SHARE = 1 / 32
 
 
-NEVER_ADDED = (
-    "cannot subtract documents that were never added to their class. "
-    "Give the same documents with the same labels as when they were added."
-)
-
-
 class RefusedError(ValueError):
-    """What the sums or labels of a model forbid; `class_ids` are the persistent ids concerned."""
+    """A change that sums or labels forbid; `class_ids` are the persistent ids concerned."""
 
     def __init__(self, message: str, class_ids: Iterable[int]) -> None:
         super().__init__(message)
@@ -71,179 +58,51 @@ class RefusedError(ValueError):
 
 
 class Base(NamedTuple):
-    """What an overlay lies on: labels, sorted, and sums; and which classes have a text."""
+    """The classes below an overlay: sorted labels, sums, and which of them have a text."""
 
     classes: NDArray[Any]
     statistics: ClassStatistics
     named: Flags | None = None
 
 
-class ClassText(NamedTuple):
-    """Name or description of a class, and the counts of its terms."""
-
-    text: str
-    counts: CountMatrix
-
-
-def _without(edits: dict[int, Value], change_number: int) -> dict[int, Value]:
-    """Return edits without that of an entry."""
-    return {key: value for key, value in edits.items() if key != change_number}
-
-
 @dataclass(frozen=True)
 class ClassEdits:
     """The live edits of a class, by the number of their entry; the last of a kind counts."""
 
-    # What it is called; what it is a part of; the text by which it is known.
-    labels: dict[int, Any] = field(default_factory=dict)
-    merges: dict[int, int] = field(default_factory=dict)
-    texts: dict[int, ClassText] = field(default_factory=dict)
-    removals: frozenset[int] = frozenset()  # it is gone if there is one
+    entries: dict[int, Entry] = field(default_factory=dict)
 
     def with_entry(self, entry: Entry) -> ClassEdits:
         """Return the edits with one more."""
-        if entry.action == "rename":
-            return replace(self, labels={**self.labels, entry.number: entry.label})
-        if entry.action == "merge":
-            return replace(self, merges={**self.merges, entry.number: entry.into})
-        if entry.action == "describe":
-            given = ClassText(entry.text or "", entry.counts)
-            return replace(self, texts={**self.texts, entry.number: given})
-        return replace(self, removals=self.removals | {entry.number})
+        return ClassEdits({**self.entries, entry.number: entry})
 
     def without(self, change_number: int) -> ClassEdits:
         """Return the edits without that of an entry."""
-        return ClassEdits(
-            _without(self.labels, change_number),
-            _without(self.merges, change_number),
-            _without(self.texts, change_number),
-            self.removals - {change_number},
-        )
+        return ClassEdits({n: entry for n, entry in self.entries.items() if n != change_number})
+
+    def of_kind(self, action: str) -> list[Entry]:
+        """Return the edits of a kind, in the order of their numbers."""
+        found = [entry for entry in self.entries.values() if entry.action == action]
+        return sorted(found, key=lambda entry: entry.number)
+
+    def last(self, action: str) -> Entry | None:
+        """Return the edit of a kind that counts."""
+        found = self.of_kind(action)
+        return found[-1] if found else None
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is none."""
-        return not (self.labels or self.merges or self.texts or self.removals)
-
-    @property
-    def text(self) -> ClassText | None:
-        """The text given last."""
-        return self.texts[max(self.texts)] if self.texts else None
+    def is_part(self) -> bool:
+        """Whether the class was merged into another."""
+        return bool(self.of_kind("merge"))
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """What a tier holds of each of its classes."""
-
-    ids: Integers  # (n_rows,) int64: persistent ids, ascending
-    statistics: ClassStatistics  # sums, without document frequencies
-    # Of a model that has any; the scorer is without names.
-    residuals: ClassResiduals | None = None
-    scorer: LinearScorer | None = None
-    names: ClassNames | None = None
-    name_weights: Floats | None = None  # what names count
-
-    @property
-    def named(self) -> Flags:
-        """Which classes have a text."""
-        return np.zeros(len(self.ids), np.bool_) if self.names is None else self.names.named
-
-    def find(self, ids: Integers) -> Integers:
-        """Return the row of each persistent id; -1 where it has none here."""
-        if not len(self.ids):
-            return np.full(len(ids), -1)
-        rows = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return np.where(self.ids[rows] == ids, rows, -1)
-
-    def put_over(self, others: Rows) -> Rows:
-        """Return these rows, and of the others those that are not here."""
-        ids = np.union1d(self.ids, others.ids)
-        sources = others.find(ids), self.find(ids)
-        statistics = splice_sums([others.statistics, self.statistics], *sources)
-        if self.residuals is None:
-            return replace(self, ids=ids, statistics=statistics)
-        first: Any = others
-        second: Any = self
-        return replace(
-            self,
-            ids=ids,
-            statistics=statistics,
-            residuals=splice_rows([first.residuals, second.residuals], *sources),
-            scorer=splice_rows([first.scorer, second.scorer], *sources, indices=statistics.indices),
-            names=splice_rows([first.names, second.names], *sources),
-        )
-
-    @cached_property
-    def meanings(self) -> Meanings:
-        """Directions of the classes."""
-        return Meanings.of(self.statistics, self.names)
-
-    @cached_property
-    def name_scorer(self) -> LinearScorer | None:
-        """What names add to the score; None where no class has one."""
-        if self.names is None or self.name_weights is None or not self.names.named.any():
-            return None
-        return self.names.as_scorer(self.statistics.class_sizes, self.name_weights)
-
-    @cached_property
-    def ranking_scorer(self) -> LinearScorer:
-        """The scorer of documents and names."""
-        scorer: Any = self.scorer
-        names = self.name_scorer
-        return scorer if names is None else add_scorers(scorer, names)
-
-    @cached_property
-    def ranking_residuals(self) -> ClassResiduals:
-        """Residuals, and what is left of the bonus of classes without documents."""
-        residuals: Any = self.residuals
-        if self.names is not None and self.name_weights is not None and self.names.named.any():
-            bonus = self.names.late_bonus(self.statistics.class_sizes, self.name_weights)
-            residuals = residuals.raise_biases(bonus)
-        return residuals  # type: ignore[no-any-return]
-
-    @property
-    def has_index(self) -> bool:
-        """Whether the index was built."""
-        return "_index" in self.__dict__
-
-    def index(self, n_terms: int, n_of_all: int, *, dense_share: float) -> InvertedIndex:
-        """Return the scorer term by term; built once, and given room for terms that entered."""
-        index: InvertedIndex | None = self.__dict__.get("_index")
-        if index is None:
-            index = build_index(
-                self.ranking_scorer, n_terms, n_of_all=n_of_all, dense_share=dense_share
-            )
-        elif len(index.dense_row_ids) < n_terms:
-            index = index.grow_terms(n_terms)
-        self.__dict__["_index"] = index
-        return index
-
-
-def splice_sums(tables: Sequence[ClassStatistics], *sources: Integers) -> ClassStatistics:
-    """Return sums of classes from several tables, in one unit and without document frequencies."""
-    bits = max(table.count_bits for table in tables)
-    kind = np.result_type(*(table.class_sizes for table in tables))
-    tables = [
-        replace(without_frequencies(table), class_sizes=table.class_sizes.astype(kind, copy=False))
-        for table in tables
-    ]
-    if any(table.count_bits != bits for table in tables):  # in the finer unit once they are few
-        tables = [
-            with_count_bits(table.gather(rows), bits)
-            for table, rows in zip(tables, sources, strict=True)
-        ]
-        outer_ids = np.arange(len(sources[0]))
-        sources = tuple(np.where(rows < 0, -1, outer_ids) for rows in sources)
-    spliced = splice_rows(tables, *sources)
-    if kind == np.int64 or not are_integral(spliced.class_sizes):
-        return spliced
-    return replace(spliced, class_sizes=spliced.class_sizes.astype(np.int64))
+_NO_EDITS = ClassEdits()
 
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
     """The classes that changes concern."""
 
+    base: Base  # what it lies on
     row_ids: Integers  # (n_base,) int64: persistent id of each class of the base
     # (n_ids,) int64: row of each persistent id in the base; -1 for classes that came later.
     base_rows: Integers
@@ -282,18 +141,19 @@ class Overlay:
 
         Those of `hidden` have a label still, and come back with documents; the others are gone.
         """
-        n_classes, statistics = len(base.classes), base.statistics
+        n_classes, statistics, nothing = len(base.classes), base.statistics, np.zeros(0, np.int64)
         row_ids = np.arange(n_classes) if row_ids is None else row_ids
         n_ids = max(n_ids, n_classes)
         base_rows, ranks = np.full(n_ids, -1), np.full(n_ids, -1)
         base_rows[row_ids] = ranks[row_ids] = np.arange(n_classes)
         return cls(
+            base=base,
             row_ids=row_ids,
             base_rows=base_rows,
             labels=hidden or {},
             edits={},
             tiers=(),
-            apart=Rows(np.zeros(0, np.int64), _no_sums(statistics)),
+            apart=Rows(nothing, statistics.without_frequencies().gather(nothing)),
             visible=base_rows >= 0,
             ranks=ranks,
             all_classes=base.classes,
@@ -308,6 +168,11 @@ class Overlay:
         """How many persistent ids were ever used."""
         return len(self.base_rows)
 
+    @property
+    def sums(self) -> list[ClassStatistics]:
+        """The sums of the base and of each tier."""
+        return [self.base.statistics, *(tier.statistics for tier in self.tiers)]
+
     @cached_property
     def ids(self) -> Integers:
         """Persistent id of each class, in the order of the labels."""
@@ -318,10 +183,10 @@ class Overlay:
 
     @cached_property
     def outer_ids(self) -> Integers:
-        """Where the documents of each persistent id are, to the outside; -1 for nowhere."""
+        """Class id among all labels that has the documents of each persistent id; -1 for none."""
         outer_ids = self.ranks.copy()
         for class_id, edits in self.edits.items():
-            if edits.merges:
+            if edits.is_part:
                 outer_ids[class_id] = self.ranks[_root(self, class_id)]
         return outer_ids
 
@@ -352,51 +217,78 @@ class Overlay:
             is_found |= rows >= 0
         return [np.where(is_found, -1, self.base_rows[ids]), *found]
 
-    def label_of(self, base: Base, class_id: int) -> Any:
+    def label_of(self, class_id: int) -> Any:
         """Return what a class is called, whether it is there or not."""
-        edits = self.edits.get(class_id)
-        if edits is not None and edits.labels:
-            return edits.labels[max(edits.labels)]
+        renamed = self.edits.get(class_id, _NO_EDITS).last("rename")
+        if renamed is not None:
+            return renamed.label
         row = int(self.base_rows[class_id])
         if row < 0:
             return self.labels[class_id]
-        label = base.classes[row]
-        return label.item() if isinstance(label, np.generic) else label
+        return as_plain(self.base.classes[row])
 
-    def find_hidden(self, base: Base) -> dict[Any, int]:
+    def find_hidden(self) -> dict[Any, int]:
         """Return the classes that have a label and neither documents nor text now, by label."""
-        hidden = self.hidden_labels(base)
+        hidden = self.hidden_labels()
         return {label: i for i, label in reversed(hidden.items())}  # the first one counts
 
-    def hidden_labels(self, base: Base) -> dict[int, Any]:
+    def hidden_labels(self) -> dict[int, Any]:
         """Return the labels of these classes by their persistent ids, ascending."""
         hidden = np.flatnonzero(~self.visible).tolist()
-        return {i: self.label_of(base, i) for i in hidden if self.is_root(i)}
-
-    def is_closed(self, class_id: int) -> bool:
-        """Return whether a class was gone for good when the base was built."""
-        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
-        return bool(is_old and class_id not in self.labels)
+        return {i: self.label_of(i) for i in hidden if self.is_root(i)}
 
     def is_root(self, class_id: int) -> bool:
         """Return whether a class was neither removed nor merged."""
-        if self.is_closed(class_id):
+        is_old = class_id < self.n_closed and self.base_rows[class_id] < 0
+        if is_old and class_id not in self.labels:  # gone for good when the base was built
             return False
         edits = self.edits.get(class_id)
-        return edits is None or not (edits.removals or edits.merges)
+        return edits is None or not (edits.of_kind("remove") or edits.is_part)
 
-    def gather(self, base: Base, ids: Integers) -> ClassStatistics:
+    def texts(self, ids: Integers) -> list[tuple[int, Entry]]:
+        """Return the texts that some persistent ids were given last, each with its position."""
+        edited = [
+            (i, class_id) for i, class_id in enumerate(ids.tolist()) if class_id in self.edits
+        ]
+        found = [(i, self.edits[class_id].last("describe")) for i, class_id in edited]
+        return [(i, entry) for i, entry in found if entry is not None]
+
+    def gather(self, ids: Integers) -> ClassStatistics:
         """Return the sums of some persistent ids, without document frequencies."""
-        tables = [base.statistics, *(tier.statistics for tier in self.tiers)]
-        return splice_sums(tables, *self.locate(ids))
+        return splice_sums(self.sums, *self.locate(ids))
 
-    def class_sizes(self, base: Base) -> Integers:
+    def terms_of(self, ids: Integers) -> Iterator[NDArray[Any]]:
+        """Yield the terms of some persistent ids, table by table, repeated as they are."""
+        for table, rows in zip(self.sums, self.locate(ids), strict=True):
+            yield table.indices[gather_rows(table.indptr, rows[rows >= 0])[1]]
+
+    def pick(self, ids: Integers, *arrays: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of some persistent ids; 0 where one has none.
+
+        The arrays hold those of the base and of each tier; an empty one has none at all.
+        """
+        picked = np.zeros(len(ids), np.int64)
+        for array, rows in zip(arrays, self.locate(ids), strict=True):
+            if len(array):
+                picked = picked + np.where(rows < 0, 0, array[rows])
+        return picked
+
+    def sizes_of(self, ids: Integers) -> Integers:
+        """Return the number of documents of some persistent ids."""
+        return self.pick(ids, *(table.class_sizes for table in self.sums))
+
+    def have_text(self, ids: Integers) -> Flags:
+        """Return which persistent ids have a text."""
+        of_base = np.zeros(0, np.bool_) if self.base.named is None else self.base.named
+        return self.pick(ids, of_base, *(tier.named for tier in self.tiers)) > 0
+
+    def class_sizes(self) -> Integers:
         """Return the number of documents of each class that is there, in the order of labels."""
-        return _sizes_of(base, self, self.ids)
+        return self.sizes_of(self.ids)
 
-    def statistics(self, base: Base) -> ClassStatistics:
+    def statistics(self) -> ClassStatistics:
         """Return the sums of all classes that are there, in the order of labels."""
-        sums = self.gather(base, self.ids)
+        sums = self.gather(self.ids)
         frequencies = self.document_frequencies
         if frequencies.dtype.kind == "f" and are_integral(frequencies):
             frequencies = frequencies.astype(np.int64)
@@ -448,21 +340,28 @@ class Overlay:
             found.append(Table(main if i == 0 else self.tiers[i - 1].meanings, ids))
         return tuple(found)
 
-    def grow_terms(self, n_terms: int) -> Self:
-        """Make room for terms that no document has."""
-        n_new = n_terms - len(self.class_frequencies)
+    def grow_terms(self, base: Base) -> Self:
+        """Return the overlay over the same base with terms that no document has."""
+        n_new = base.statistics.n_terms - len(self.class_frequencies)
         return replace(
             self,
+            base=base,
             document_frequencies=append_constant(self.document_frequencies, n_new),
             class_frequencies=append_constant(self.class_frequencies, n_new),
         )
+
+
+def overlay_of(state: Any) -> Overlay:
+    """Return the overlay of a model; an empty one where it has none."""
+    overlay: Overlay = state.overlay or Overlay.over(state.base)
+    return overlay
 
 
 # Of classes whose sums are given, their rows.
 Finish = Callable[[Overlay, Integers, ClassStatistics], Rows]
 
 
-def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Overlay:
+def change(before: Overlay, changes: Changes, finish: Finish) -> Overlay:
     """Return the overlay after changes; the ids and terms that they declare are new.
 
     Raises
@@ -470,10 +369,11 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
     RefusedError
         If a class would have fewer documents than none, or two classes the same label.
     """
-    after = _declare(base, before, changes)
-    after, edited, changed_ids = _edit(after, changes)
+    of_base = before.base.statistics
+    before = _declare(before, changes)
+    after, edited, changed_ids = _edit(before, changes)
     taught = [
-        _sum_documents(documents, base.statistics.sublinear)
+        _sum_documents(documents, of_base.sublinear)
         for documents in changes.documents(len(before.class_frequencies))
     ]
     for sums in taught:
@@ -485,15 +385,15 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
     ids = np.array(sorted(edited | changed_ids | roots), np.int64)
     members = _members(after, roots)
     own_ids = np.array(sorted({member for group in members.values() for member in group}), np.int64)
-    own_sums = _gather_own(base, before, own_ids)
+    own_sums = _gather_own(before, own_ids)
     for sums in taught:
         summand = sums.statistics.gather(look_up(sums.ids, own_ids))
-        own_sums = own_sums + summand if sums.direction > 0 else subtract_any(own_sums, summand)
+        own_sums = combine(own_sums, summand, sums.direction)  # may be negative until all is in it
     root_ids = np.array(sorted(members), np.int64)
     total = _sum_groups(own_sums, own_ids, [members[root] for root in root_ids.tolist()])
-    _check_sums(base, after, root_ids, total, frequencies)
+    _check_sums(root_ids, total, frequencies)
     # The sums of all classes are only put together when a model is saved; that must not fail then.
-    bits = max(base.statistics.count_bits, total.count_bits)
+    bits = max(of_base.count_bits, total.count_bits)
     check_total(n_occurrences, bits)
     if len(root_ids):
         after = replace(
@@ -503,11 +403,12 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
             document_frequencies=frequencies,
             n_occurrences=n_occurrences,
         )
-    after = _show(base, before, after, ids)
+    after = _show(before, after, ids)
     subtracted = [sums.terms for sums in taught if sums.direction < 0]
-    _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
-    may_be_empty = edited or any(sums.direction < 0 for sums in taught)
-    if may_be_empty and not after.class_sizes(base).any():
+    if subtracted:
+        _check_frequencies(after, np.concatenate([total.indices, *subtracted]), ids, bits)
+    may_be_empty = edited or subtracted
+    if may_be_empty and not after.class_sizes().any():
         raise RefusedError(
             "cannot forget the last document of a model; fit a new one instead.", ids.tolist()
         )
@@ -517,27 +418,35 @@ def change(base: Base, before: Overlay, changes: Changes, finish: Finish) -> Ove
 class _Taught(NamedTuple):
     """Sums of documents that come or go; nothing in it has the length of the vocabulary."""
 
-    ids: Integers
-    statistics: ClassStatistics
-    terms: Integers
-    frequencies: Integers
-    n_occurrences: float
-    direction: int
+    ids: Integers  # persistent ids of their classes
+    statistics: ClassStatistics  # of each class, without document frequencies
+    terms: Integers  # of the documents, ascending
+    frequencies: Integers  # in how many of the documents each of these is
+    n_occurrences: float  # sum of all counts
+    direction: int  # 1 or -1
 
 
 def _sum_documents(documents: Documents, sublinear: bool) -> _Taught:
-    ids = np.unique(documents.class_ids)
-    found = sum_compactly(
-        documents.counts,
-        np.searchsorted(ids, documents.class_ids),
-        len(ids),
-        sublinear=sublinear,
-        weights=documents.weights,
+    """Sum the documents of each class, at a cost of their own terms."""
+    counts, weights = documents.counts, documents.weights
+    ids, class_ids = np.unique(documents.class_ids, return_inverse=True)
+    terms, entries = np.unique(counts.indices, return_inverse=True)
+    indices = entries.astype(counts.indices.dtype)
+    compact = replace(counts, indices=indices, n_terms=len(terms))
+    labels = LabelSets.single(class_ids, np.arange(len(ids)), weights)
+    sums = ClassStatistics.from_counts(compact, labels, len(ids), sublinear=sublinear)
+    total = counts.data.sum(dtype=np.float64) if weights is None else sums.class_lengths.sum()
+    return _Taught(
+        ids,
+        replace(sums, indices=terms[sums.indices]).without_frequencies(),
+        terms.astype(np.int64),
+        sums.document_frequencies,
+        float(total),
+        documents.direction,
     )
-    return _Taught(ids, *found, documents.direction)
 
 
-def _declare(base: Base, before: Overlay, changes: Changes) -> Overlay:
+def _declare(before: Overlay, changes: Changes) -> Overlay:
     """Return the overlay with room for the classes that entries begin."""
     new = {i: label for entry in changes.declared for i, label in entry.new_classes.items()}
     change_number = max((entry.number for entry in changes.declared), default=0)
@@ -547,7 +456,8 @@ def _declare(base: Base, before: Overlay, changes: Changes) -> Overlay:
     n_new = len(new)
     if sorted(new) != list(range(before.n_ids, before.n_ids + n_new)):
         raise RefusedError("new classes must have the next ids", new)
-    check_same_kind(_label_array(list(new.values()), base.classes), base.classes)
+    classes = before.base.classes
+    check_same_kind(_label_array(list(new.values()), classes), classes)
     return replace(
         before,
         base_rows=append_constant(before.base_rows, n_new, -1),
@@ -568,7 +478,7 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
             if entry.action not in ("rename", "merge", "remove", "describe"):
                 continue
             class_id = int(entry.class_ids[0])
-            edits = edits_of.get(class_id, ClassEdits())
+            edits = edits_of.get(class_id, _NO_EDITS)
             edits = edits.with_entry(entry) if is_live else edits.without(entry.number)
             edits_of[class_id] = edits
             edited.add(class_id)
@@ -580,20 +490,23 @@ def _edit(before: Overlay, changes: Changes) -> tuple[Overlay, set[int], set[int
         return before, edited, changed_ids
     for class_id in edited:
         edits = edits_of[class_id]
-        if len(edits.merges) > 1:
+        if len(edits.of_kind("merge")) > 1:
             raise RefusedError("a class would be a part of two others.", [class_id])
-        if edits.merges and edits.removals:
+        if edits.is_part and edits.of_kind("remove"):
             raise RefusedError("a class would be removed and a part of another.", [class_id])
-        if edits.is_empty:
+        if not edits.entries:
             del edits_of[class_id]
     return replace(before, edits=edits_of), edited, changed_ids
 
 
 def _root(overlay: Overlay, class_id: int) -> int:
-    """Return the class that a class is a part of in the end; itself, as a rule."""
+    """Return the class into which a class was merged in the end; usually itself."""
     seen = {class_id}
-    while (edits := overlay.edits.get(class_id)) is not None and edits.merges:
-        class_id = edits.merges[max(edits.merges)]
+    while class_id in overlay.edits:
+        merged = overlay.edits[class_id].last("merge")
+        if merged is None:
+            break
+        class_id = merged.into
         if class_id in seen:
             raise RefusedError("a class would be a part of itself", seen)
         seen.add(class_id)
@@ -601,29 +514,23 @@ def _root(overlay: Overlay, class_id: int) -> int:
 
 
 def _roots(overlay: Overlay, ids: Iterable[int]) -> set[int]:
-    return {_root(overlay, class_id) for class_id in ids if class_id < overlay.n_ids}
+    return {_root(overlay, class_id) for class_id in ids}
 
 
 def _members(overlay: Overlay, roots: set[int]) -> dict[int, list[int]]:
     """Return what each of some classes consists of: itself, and those merged into it."""
     members = {root: [root] for root in roots}
     for class_id, edits in overlay.edits.items():
-        if edits.merges and (root := _root(overlay, class_id)) in members:
+        if edits.is_part and (root := _root(overlay, class_id)) in members:
             members[root].append(class_id)
     return members
 
 
-def _gather_own(base: Base, overlay: Overlay, ids: Integers) -> ClassStatistics:
+def _gather_own(overlay: Overlay, ids: Integers) -> ClassStatistics:
     """Return the sums of the documents of classes without those that are merged into them."""
-    known = ids < overlay.n_ids
-    rows = [np.full(len(ids), -1) for _ in range(1 + len(overlay.tiers))]
-    for target, found in zip(rows, overlay.locate(ids[known]), strict=True):
-        target[known] = found
     apart = overlay.apart.find(ids)
-    for target in rows:
-        target[apart >= 0] = -1
-    tables = [base.statistics, *(tier.statistics for tier in overlay.tiers)]
-    return splice_sums([*tables, overlay.apart.statistics], *rows, apart)
+    rows = [np.where(apart >= 0, -1, found) for found in overlay.locate(ids)]
+    return splice_sums([*overlay.sums, overlay.apart.statistics], *rows, apart)
 
 
 def _sum_groups(
@@ -651,7 +558,7 @@ def _keep_apart(
         return before.apart
     ids = np.array(sorted(merged), np.int64)
     left = np.setdiff1d(before.apart.ids, own_ids)
-    stay = Rows(left, before.apart.statistics.gather(look_up(before.apart.ids, left)))
+    stay = before.apart.gather(look_up(before.apart.ids, left))
     return Rows(ids, own_sums.gather(np.searchsorted(own_ids, ids))).put_over(stay)
 
 
@@ -669,15 +576,9 @@ def _change_frequencies(before: Overlay, taught: list[_Taught]) -> tuple[Integer
     return frequencies, n_occurrences
 
 
-def _check_sums(
-    base: Base, after: Overlay, ids: Integers, sums: ClassStatistics, frequencies: Integers
-) -> None:
+def _check_sums(ids: Integers, sums: ClassStatistics, frequencies: Integers) -> None:
     """Refuse sums of documents that were never added."""
-    wrong = sums.class_sizes < 0
-    owners = np.repeat(np.arange(len(ids)), np.diff(sums.indptr))
-    wrong[owners[(sums.counts < 0) | (sums.centroid_sums < 0)]] = True
-    if not empty_classes_have_no_terms(sums):
-        wrong |= (sums.class_sizes == 0) & have_sums(sums)
+    wrong = find_impossible(sums)
     if wrong.any() or np.any(frequencies < 0):
         concerned = ids[wrong].tolist() if wrong.any() else ids.tolist()
         raise RefusedError(NEVER_ADDED, concerned)
@@ -704,78 +605,42 @@ def _put(tiers: tuple[Rows, ...], rows: Rows) -> tuple[Rows, ...]:
     if len(small.ids) <= max(SMALL_TIER, SMALL_SHARE * n_large):
         return (small,) if large is None else (large, small)
     merged = small if large is None else small.put_over(large)
-    nothing = np.zeros(0, np.int64)
-    return merged, _take_changes(merged, nothing)
+    return merged, merged.gather(np.zeros(0, np.int64))
 
 
-def _take_changes(rows: Rows, positions: Integers) -> Rows:
-    """Return some rows."""
-    return replace(
-        rows,
-        ids=rows.ids[positions],
-        statistics=rows.statistics.gather(positions),
-        residuals=None if rows.residuals is None else rows.residuals.gather(positions),
-        scorer=None if rows.scorer is None else rows.scorer.gather(positions),
-        names=None if rows.names is None else rows.names.gather(positions),
-    )
-
-
-def _show(base: Base, before: Overlay, after: Overlay, ids: Integers) -> Overlay:
+def _show(before: Overlay, after: Overlay, ids: Integers) -> Overlay:
     """Return the overlay in which those classes are visible that are there, each in its place."""
-    sizes, named = _sizes_of(base, after, ids), _named_of(base, after, ids)
     is_root = np.array([after.is_root(class_id) for class_id in ids.tolist()], np.bool_)
     visible = after.visible.copy()
-    visible[ids] = is_root & ((sizes > 0) | named)
+    visible[ids] = is_root & ((after.sizes_of(ids) > 0) | after.have_text(ids))
     after = replace(after, visible=visible)
-    was = np.append(before.visible, np.zeros(after.n_ids - before.n_ids, np.bool_))
+    was = before.visible
     frequencies = copy_with_capacity(after.class_frequencies)
     for overlay, shown, sign in ((before, was, -1), (after, visible, 1)):
-        gathered = overlay.gather(base, ids[shown[ids]])
-        if len(gathered.indices) > len(frequencies):
-            frequencies += sign * count_terms(gathered.indices, len(frequencies))
-        else:
-            terms, counts = np.unique(gathered.indices, return_counts=True)
-            frequencies[terms] += sign * counts
+        for listed in overlay.terms_of(ids[shown[ids]]):
+            if len(listed) > len(frequencies):
+                frequencies += sign * count_terms(listed, len(frequencies))
+            else:
+                terms, counts = np.unique(listed, return_counts=True)
+                frequencies[terms] += sign * counts
     after = replace(after, class_frequencies=frequencies)
-    if any(_is_renamed(base, before, after, class_id) for class_id in ids[visible[ids]].tolist()):
-        return _rank_all(base, after)
+    if any(_is_renamed(before, after, class_id) for class_id in ids[visible[ids]].tolist()):
+        return _rank_all(after)
     if np.any(was[ids] & ~visible[ids]):
-        return _rank_all(base, after)
+        return _rank_all(after)
     come = ids[visible[ids] & ~was[ids]]
-    return _insert(base, after, come) if len(come) else after
+    return _insert(after, come) if len(come) else after
 
 
-def _is_renamed(base: Base, before: Overlay, after: Overlay, class_id: int) -> bool:
+def _is_renamed(before: Overlay, after: Overlay, class_id: int) -> bool:
     """Return whether a class that is there has another label than before."""
     edits, others = before.edits.get(class_id), after.edits.get(class_id)
-    if class_id >= before.n_ids or edits is others:
-        return False
-    return bool(before.label_of(base, class_id) != after.label_of(base, class_id))
+    return edits is not others and before.label_of(class_id) != after.label_of(class_id)
 
 
-def _sizes_of(base: Base, overlay: Overlay, ids: Integers) -> Integers:
-    """Return the number of documents of each persistent id."""
-    in_base, *in_tiers = overlay.locate(ids)
-    sizes: Integers = np.append(base.statistics.class_sizes, 0)[in_base]
-    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
-        sizes = sizes + np.append(tier.statistics.class_sizes, 0)[rows]
-    return sizes
-
-
-def _named_of(base: Base, overlay: Overlay, ids: Integers) -> Flags:
-    """Return which persistent ids have a text."""
-    in_base, *in_tiers = overlay.locate(ids)
-    named = np.zeros(len(ids), np.bool_)
-    if base.named is not None:
-        named |= np.append(base.named, False)[in_base]
-    for tier, rows in zip(overlay.tiers, in_tiers, strict=True):
-        named |= np.append(tier.named, False)[rows]
-    return named
-
-
-def _insert(base: Base, overlay: Overlay, ids: Integers) -> Overlay:
+def _insert(overlay: Overlay, ids: Integers) -> Overlay:
     """Return the overlay with places for classes that were not there; the others keep theirs."""
-    labels = _labels_of(base, overlay, ids)
+    labels = _labels_of(overlay, ids)
     order = np.argsort(labels, kind="stable")
     labels, ids, before = labels[order], ids[order], overlay.all_classes
     positions = np.searchsorted(before, labels)
@@ -787,18 +652,18 @@ def _insert(base: Base, overlay: Overlay, ids: Integers) -> Overlay:
     return replace(overlay, ranks=ranks, all_classes=np.insert(widened, positions, labels))
 
 
-def _rank_all(base: Base, overlay: Overlay) -> Overlay:
+def _rank_all(overlay: Overlay) -> Overlay:
     """Return the overlay with the places of all classes."""
-    renamed = [i for i, edits in overlay.edits.items() if edits.labels]
+    renamed = [i for i, edits in overlay.edits.items() if edits.last("rename") is not None]
     is_own = overlay.visible & (overlay.base_rows >= 0)
     is_own[renamed] = False
     rows = np.sort(overlay.base_rows[is_own])
     ids = np.flatnonzero(overlay.visible & ~is_own)
-    alive = base.classes[rows]
+    alive = overlay.base.classes[rows]
     ranks = np.full(overlay.n_ids, -1)
     ranks[overlay.row_ids[rows]] = np.arange(len(rows))
     overlay = replace(overlay, ranks=ranks, all_classes=alive)
-    return _insert(base, overlay, ids) if len(ids) else overlay
+    return _insert(overlay, ids) if len(ids) else overlay
 
 
 def _check_distinct(
@@ -821,10 +686,10 @@ def _check_distinct(
         )
 
 
-def _labels_of(base: Base, overlay: Overlay, ids: Integers) -> NDArray[Any]:
+def _labels_of(overlay: Overlay, ids: Integers) -> NDArray[Any]:
     """Return the labels of classes, in the type of those of the base where that holds them."""
-    named = [overlay.label_of(base, class_id) for class_id in ids.tolist()]
-    return _label_array(named, base.classes)
+    named = [overlay.label_of(class_id) for class_id in ids.tolist()]
+    return _label_array(named, overlay.base.classes)
 
 
 def _label_array(labels: list[Any], classes: NDArray[Any]) -> NDArray[Any]:
@@ -834,8 +699,3 @@ def _label_array(labels: list[Any], classes: NDArray[Any]) -> NDArray[Any]:
         cast = given.astype(classes.dtype)
         return cast if np.array_equal(cast, given) else given
     return align_labels(given, classes)
-
-
-def _no_sums(statistics: ClassStatistics) -> ClassStatistics:
-    """Return the sums of no class."""
-    return without_frequencies(statistics).gather(np.zeros(0, np.int64))

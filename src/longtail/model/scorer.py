@@ -24,21 +24,9 @@ from longtail._kernels import scoring as kernels
 from longtail._kernels.features import collapse_features
 from longtail._kernels.types import Block, PairScores, Rescoring, Scorer
 from longtail._parallel import parallel_for, uniform_work
-from longtail.model.features import (
-    group_by_class,
-)
-from longtail.model.weighting import (
-    Profile,
-    WeightedDocuments,
-)
-from longtail.sparse import (
-    CountMatrix,
-    Floats,
-    Integers,
-    RowTable,
-    index_dtype,
-    splice_rows,
-)
+from longtail.model.features import group_by_class
+from longtail.model.weighting import Profile, WeightedDocuments
+from longtail.sparse import CountMatrix, Floats, Integers, RowTable, index_dtype, splice_rows
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
 PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)
@@ -133,24 +121,9 @@ def score_pairs(
     *,
     document_ids: Integers | None = None,
 ) -> Floats:
-    """Score each document with each class of its row, shape (M, n_columns).
+    """Score documents, all of them when left out, with the classes of their rows.
 
-    Parameters
-    ----------
-    documents : WeightedDocuments
-        All documents.
-    classes : ndarray of shape (M, n_columns)
-        Class ids; -1 for none, which scores -inf.
-    scorer : LinearScorer
-        Of the classes.
-    n_jobs : int or None
-        Number of threads.
-    document_ids : ndarray of shape (M,), optional
-        All documents when left out.
-
-    Returns
-    -------
-    ndarray of shape (M, n_columns), float64
+    `classes` has a row for each document; -1 is no class, which scores -inf.
     """
     if document_ids is None:
         document_ids = np.arange(documents.rows.n_documents)
@@ -182,28 +155,9 @@ def score_pairs_with_residuals(
     """Score pairs twice in one pass: by pruned documents, and by all terms with residuals.
 
     Both are the bits of `score_pairs`; documents and classes are fetched once instead of three
-    times.
-
-    Parameters
-    ----------
-    documents : WeightedDocuments
-        All documents.
-    pruned : WeightedDocuments
-        The same rows, with weights of 0 for most terms.
-    document_ids : ndarray of shape (M,)
-        Which documents.
-    classes : ndarray of shape (M, n_columns)
-        Class ids; -1 for none, which scores -inf.
-    scorer, residuals : LinearScorer
-        Of the classes; the length weights of the residuals are 0.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    PairScores
-        `scores` of the pruned documents, and `rescored`, by all terms and with residuals; both of
-        shape (M, n_columns), float64.
+    times. `pruned` are the same rows as `documents`, with weights of 0 for most terms; the length
+    weights of the residuals are 0. The result has `scores` by the pruned documents, and `rescored`
+    by all terms and with residuals.
     """
     outputs = PairScores(np.empty(classes.shape), np.empty(classes.shape))
     rescoring = Rescoring(

@@ -6,28 +6,24 @@ in which the parts are learned is in `training.pipeline`.
 
 from __future__ import annotations
 
-import logging
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._labels import LabelForm
+from longtail.model.class_tables import ScoredClasses
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Entry
-from longtail.model.meaning import Meanings, Table
+from longtail.model.meaning import Table
 from longtail.model.names import ClassNames, add_names
 from longtail.model.overlay import SMALL_TIER, Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
-from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers, build_scorer
+from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.statistics import ClassStatistics
-from longtail.model.weighting import (
-    Profile,
-    WeightedDocuments,
-    weight_documents,
-)
+from longtail.model.weighting import Profile, WeightedDocuments, weight_documents
 from longtail.retrieval.index import DENSE_SHARE, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment
@@ -41,99 +37,55 @@ from longtail.training.outcomes import Calibrations
 from longtail.training.self_check import SelfCheck
 from longtail.training.shared_weights import SharedWeights
 
-_LOGGER = logging.getLogger("longtail")
-
 # The index of the last few classes that changed takes 5 ms to build at 29,000 classes and 506,000
 # terms, whatever few they are; to score all of them takes 0.1 ms per document.
 MAX_UNINDEXED_DOCUMENTS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class LongTailState:
-    """Everything that is fitted: learned parts first, then what follows from them.
+class LongTailState(WithKnown, ScoredClasses):
+    """Everything that is fitted: learned parts first, then what follows from them."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
-    statistics : ClassStatistics
-        The sums of the documents of each class.
-    corpus, current_corpus : Corpus
-        The global quantities of the last fit; the same with the terms that it lacked, as if one
-        document had each.
-    collection_model : ndarray of shape (n_terms,), float64
-        P_t, each term's share of the sums of all classes.
-    term_weights : ndarray of shape (n_terms,), float64
-        Learned factor of each term.
-    feature_weights : ndarray of shape (6,), float64
-        Learned weight of each feature; hard negatives are mined by them.
-    residuals : ClassResiduals
-        Residual and separator of each class as they count, in one row.
-    calibrator : Calibrator
-        From scores to probabilities.
-    pruning : QueryPruning
-        Which terms of a document search.
-    stale : ndarray of shape (n_classes,), bool
-        Classes whose documents changed since their residuals were learned.
-    check : SelfCheck
-        How the learned parts fared on held-out documents, and which were kept.
-    names : ClassNames or None
-        The terms of the names of classes, where any has a text.
-    memory : DocumentMemory or None
-        The last documents of each class, where the model keeps any.
-    label_form : LabelForm
-        Whether a document may have several labels, and in which form `predict` gives them.
-    n_fitted_documents : int
-        Documents of the last fit; the statistics count a document once for each of its labels.
-    candidate_factor : int
-        How many times as many candidates a document has as the estimator asks for.
-    scorer : LinearScorer
-        Statistics and weights collapsed into one number for each (class, term), without names.
-    index : InvertedIndex
-        The scorer, term by term.
-    overlay : Overlay or None
-        Classes that changed since the index was built; everything else is the base that it is over.
-    calibrations : Calibrations or None
-        What `recalibrate` was told since; the calibrator has seen it.
-    hierarchy : Hierarchy or None
-        The parents of the classes of the base, where any were given; see `current_hierarchy`.
-    parent_edits : dict of int to Parents
-        What live entries say of parents since, by the number of the entry.
-    in_use : InUse
-        What was learned from documents that were taught.
-    pending : dict of int to Entry
-        The live entries since that observed something, by their number; `refine` learns from them.
-    """
-
-    classes: NDArray[Any]
-    statistics: ClassStatistics
-    corpus: Corpus
-    current_corpus: Corpus
-    collection_model: Floats
-    term_weights: Floats
+    classes: NDArray[Any]  # (n_classes,): labels, sorted
+    statistics: ClassStatistics  # the sums of the documents of each class
+    corpus: Corpus  # the global quantities of the last fit
+    collection_model: Floats  # (n_terms,): P_t, each term's share of the sums of all classes
+    term_weights: Floats  # (n_terms,): learned factor of each term
+    # (6,): learned weight of each feature; hard negatives are mined by them.
     feature_weights: Floats
-    residuals: ClassResiduals
-    calibrator: Calibrator
-    pruning: QueryPruning
+    residuals: ClassResiduals  # residual and separator of each class as they count, in one row
+    calibrator: Calibrator  # from scores to probabilities
+    pruning: QueryPruning  # which terms of a document search
+    # (n_classes,): classes whose documents changed since their residuals were learned.
     stale: NDArray[np.bool_]
+    # Statistics and weights collapsed into one number for each (class, term), without names.
     scorer: LinearScorer
-    index: InvertedIndex
+    index: InvertedIndex  # the scorer of documents and names, term by term
+    # How the learned parts fared on held-out documents, and which were kept.
     check: SelfCheck = field(default_factory=SelfCheck)
+    # Whether a document may have several labels, and in which form `predict` gives them.
     label_form: LabelForm = field(default_factory=LabelForm)
+    # Documents of the last fit; the statistics count one once for each of its labels.
     n_fitted_documents: int = 0
-    candidate_factor: int = 1
+    candidate_factor: int = 1  # times as many candidates as the estimator asks for
+    # Classes that changed since the index was built; everything else is the base that it is over.
     overlay: Overlay | None = None
+    # What `recalibrate` was told since; the calibrator has seen it.
     calibrations: Calibrations | None = None
-    names: ClassNames | None = None
-    memory: DocumentMemory | None = None
+    names: ClassNames | None = None  # the terms of the names of classes, where any has a text
+    memory: DocumentMemory | None = None  # the last documents of each class, where any are kept
+    # The parents of the classes of the base, where any were given; see `current_hierarchy`.
     hierarchy: Hierarchy | None = None
+    # What live entries say of parents since, by the number of the entry.
     parent_edits: dict[int, Parents] = field(default_factory=dict)
-    in_use: InUse = field(default_factory=InUse)
+    in_use: InUse = field(default_factory=InUse)  # what was learned from documents taught
+    # The live entries since that observed something, by number; `refine` learns from them.
     pending: dict[int, Entry] = field(default_factory=dict)
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
 
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
+    @property
+    def name_weights(self) -> Floats:
+        """The weights of names."""
+        return self.check.name_weights
 
     @property
     def several(self) -> bool:
@@ -150,11 +102,6 @@ class LongTailState:
     def needs_embeddings(self) -> bool:
         """Whether embeddings count in the ranking."""
         return self.n_dimensions is not None and bool(self.check.meaning.any())
-
-    @cached_property
-    def meanings(self) -> Meanings:
-        """Directions of the classes of the base."""
-        return Meanings.of(self.statistics, self.names)
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
@@ -188,7 +135,7 @@ class LongTailState:
 
     @property
     def base(self) -> Base:
-        """What the overlay is over."""
+        """The classes below the overlay."""
         named = None if self.names is None else self.names.named
         return Base(self.classes, self.statistics, named)
 
@@ -198,10 +145,33 @@ class LongTailState:
         return self.classes if self.overlay is None else self.overlay.all_classes
 
     @property
+    def all_statistics(self) -> ClassStatistics:
+        """The sums of all classes."""
+        return self.statistics if self.overlay is None else self.overlay.statistics()
+
+    @property
+    def class_sizes(self) -> Integers:
+        """Number of documents of each class; cheap, unlike the sums."""
+        return self.statistics.class_sizes if self.overlay is None else self.overlay.class_sizes()
+
+    def gather_statistics(self, class_ids: Integers) -> ClassStatistics:
+        """Return the sums of some classes; the document frequencies are those of all documents."""
+        overlay = self.overlay
+        if overlay is None:
+            return self.statistics.gather(class_ids)
+        sums = overlay.gather(overlay.ids[class_ids])
+        return replace(sums, document_frequencies=overlay.document_frequencies)
+
+    @property
     def class_frequencies(self) -> Integers:
         """Number of classes that have each term."""
         overlay = self.overlay
         return self.statistics.class_frequencies if overlay is None else overlay.class_frequencies
+
+    @cached_property
+    def current_corpus(self) -> Corpus:
+        """The corpus of the last fit, with later terms as if one document had each."""
+        return self.corpus.with_entered_terms(self.statistics.n_terms)
 
     @cached_property
     def shares(self) -> Floats:
@@ -233,13 +203,13 @@ class LongTailState:
 
     @cached_property
     def document_weights(self) -> Floats:
-        """What a document's term frequencies are multiplied by."""
+        """Factors of a document's term frequencies."""
         # A term that no document has had says nothing, as if it were no term at all.
         return np.where(self.had_terms, self.current_corpus.idf * self.term_weights, 0.0)
 
     @cached_property
     def residual_weights(self) -> Floats:
-        """What a document's term frequencies are multiplied by where residuals are concerned."""
+        """Factors of a document's term frequencies for residuals."""
         if not self.several:
             return self.document_weights
         return np.where(self.had_terms, self.current_corpus.idf, 0.0)
@@ -273,27 +243,6 @@ class LongTailState:
             if names is not None
         ]
 
-    @cached_property
-    def name_scorer(self) -> LinearScorer | None:
-        """What names add to the score."""
-        if self.names is None:
-            return None
-        return self.names.as_scorer(self.statistics.class_sizes, self.check.name_weights)
-
-    @cached_property
-    def ranking_scorer(self) -> LinearScorer:
-        """The scorer of documents and names, which the index has term by term."""
-        names = self.name_scorer
-        return self.scorer if names is None else add_scorers(self.scorer, names)
-
-    @cached_property
-    def ranking_residuals(self) -> ClassResiduals:
-        """Residuals, and what is left of the bonus of classes without documents."""
-        if self.names is None:
-            return self.residuals
-        sizes, weights = self.statistics.class_sizes, self.check.name_weights
-        return self.residuals.raise_biases(self.names.late_bonus(sizes, weights))
-
     def segments_for(self, n_documents: int) -> tuple[Segment, ...]:
         """Return what is searched for so many documents: for a few without an index of changes."""
         is_indexed = "segments" in vars(self) or self.pruning.matching_only
@@ -303,7 +252,7 @@ class LongTailState:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """What is searched: the classes as they were indexed, then those that changed since."""
+        """The segments to search: the indexed classes, then those that changed since."""
         return self._find_segments(0)
 
     @cached_property
@@ -325,11 +274,11 @@ class LongTailState:
         """The hierarchy of today."""
         if self.overlay is None:
             return self.hierarchy
-        return find_hierarchy(self.hierarchy, self.base, self.overlay, self.parent_edits)
+        return find_hierarchy(self.hierarchy, self.overlay, self.parent_edits)
 
     @cached_property
     def back_off(self) -> BackOff | None:
-        """What answers by nodes of the hierarchy, where there is one."""
+        """The back-off to nodes of the hierarchy, where there is one."""
         if self.current_hierarchy is None:
             return None
         return BackOff(
@@ -368,34 +317,7 @@ def build_state(
     n_jobs: int | None = None,
     names: ClassNames | None = None,
 ) -> LongTailState:
-    """Put the learned parts together; build the scorer and the index of what counts how much.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels, sorted.
-    profile : Profile
-        Statistics and corpus.
-    shared : SharedWeights
-        What features and terms are worth.
-    residuals : ClassResiduals
-        As they count.
-    check : SelfCheck
-        Says how much features and residuals count.
-    calibrator : Calibrator
-        From scores to probabilities.
-    pruning : QueryPruning
-        Which terms of a document search.
-    n_jobs : int or None
-        Number of threads.
-    names : ClassNames, optional
-        The terms of the names of classes.
-
-    Returns
-    -------
-    LongTailState
-        For one label per document.
-    """
+    """Put the learned parts together; build the scorer and the index of what counts how much."""
     feature_weights = check.kept_mixture.ranking_weights(shared.feature_weights)
     ranking = build_scorer(profile, feature_weights, n_jobs)
     sizes = profile.statistics.class_sizes
@@ -404,7 +326,6 @@ def build_state(
         classes=classes,
         statistics=profile.statistics,
         corpus=profile.corpus,
-        current_corpus=profile.corpus.with_entered_terms(profile.statistics.n_terms),
         collection_model=shared.collection_model,
         term_weights=shared.term_weights,
         feature_weights=shared.feature_weights,

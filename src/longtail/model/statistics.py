@@ -9,14 +9,14 @@ the corpus, the sums do not.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import WithKnown, cached_property
 from longtail._constants import FRACTION_BITS
 from longtail._kernels import statistics as kernels
 from longtail._kernels.types import Block, ClassTerms, FixedPoint, Members, TermScratch
@@ -29,19 +29,26 @@ from longtail.sparse import (
     Floats,
     Integers,
     RowTable,
+    append_constant,
     are_integral,
     count_terms,
+    gather_rows,
+    index_dtype,
     offsets_from_lengths,
 )
 
 # A length-normalised document has entries of at most 1: int64 holds the sum of 2^25 of them.
 CENTROID_BITS = 38
 MAX_DOCUMENTS = 1 << 24  # that weights may add up to in a class, or of a term
+NEVER_ADDED = (
+    "cannot subtract documents that were never added to their class. "
+    "Give the same documents with the same labels as when they were added."
+)
 _LARGEST_SUM = 2.0**62  # half of what int64 holds: these sums are compared in float64
 
 
 @dataclass(frozen=True, eq=False)
-class ClassStatistics(RowTable):
+class ClassStatistics(WithKnown, RowTable):
     """The sum of the documents of each class.
 
     A sparse classes x terms matrix in CSR form with two numbers at each entry.
@@ -91,10 +98,6 @@ class ClassStatistics(RowTable):
     count_bits: int = 0
     sublinear: bool = False
     embedding_sums: NDArray[np.int32] | None = None
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @classmethod
     def from_counts(
@@ -110,7 +113,7 @@ class ClassStatistics(RowTable):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms), or CountRows
+        X : sparse or dense matrix of shape (n_documents, n_terms), or CountMatrix
             Counts, not negative.
         y : array-like of shape (n_documents,), or LabelSets
             Class id of each document, 0 to n_classes - 1. A document with several labels counts
@@ -169,7 +172,7 @@ class ClassStatistics(RowTable):
 
     @property
     def arrays(self) -> ClassTerms:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return ClassTerms(self.indptr, self.indices, self.counts, self.centroid_sums)
 
     @property
@@ -240,6 +243,20 @@ class ClassStatistics(RowTable):
         kernels.norm_of_classes(self.indptr, self.indices, self.centroid_sums, idf, norms)
         return norms
 
+    def without_frequencies(self) -> ClassStatistics:
+        """Return the same sums without document frequencies, which have the vocabulary's length."""
+        return replace(self, document_frequencies=np.zeros(0, np.int64))
+
+    def grow_terms(self, n_terms: int) -> ClassStatistics:
+        """Make room for terms that no document has."""
+        n_new = n_terms - self.n_terms
+        return replace(
+            self,
+            indices=self.indices.astype(index_dtype(n_terms), copy=False),
+            document_frequencies=append_constant(self.document_frequencies, n_new),
+            known={"class_frequencies": append_constant(self.class_frequencies, n_new)},
+        )
+
     def __add__(self, other: ClassStatistics) -> ClassStatistics:
         """Return the statistics of both sets of documents; exact, in any order."""
         return combine(self, other, 1)
@@ -253,17 +270,8 @@ class ClassStatistics(RowTable):
             If `other` has documents that were never added.
         """
         difference = combine(self, other, -1)
-        if (
-            np.any(difference.class_sizes < 0)
-            or np.any(difference.document_frequencies < 0)
-            or np.any(difference.counts < 0)
-            or np.any(difference.centroid_sums < 0)
-            or not empty_classes_have_no_terms(difference)
-        ):
-            raise ValueError(
-                "cannot subtract documents that were never added to their class. "
-                "Give the same documents with the same labels as when they were added."
-            )
+        if np.any(difference.document_frequencies < 0) or find_impossible(difference).any():
+            raise ValueError(NEVER_ADDED)
         return difference
 
     def __eq__(self, other: object) -> bool:
@@ -407,6 +415,26 @@ def combine(a: ClassStatistics, b: ClassStatistics, factor: int) -> ClassStatist
     )
 
 
+def differ(a: ClassStatistics, b: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have other sums in one than in the other."""
+    bits = max(a.count_bits, b.count_bits)
+    a, b = with_count_bits(a, bits), with_count_bits(b, bits)
+    lengths = np.diff(a.indptr)
+    found: NDArray[np.bool_] = a.class_sizes != b.class_sizes
+    found |= lengths != np.diff(b.indptr)
+    same = np.flatnonzero(~found)
+    _, mine = gather_rows(a.indptr, same)
+    _, theirs = gather_rows(b.indptr, same)
+    unlike = np.zeros(int(lengths[same].sum()), np.bool_)
+    for name in a.ENTRIES:
+        unlike |= getattr(a, name)[mine] != getattr(b, name)[theirs]
+    owners = np.repeat(same, lengths[same])
+    found[owners[unlike]] = True
+    if a.embedding_sums is not None and b.embedding_sums is not None:
+        found |= np.any(a.embedding_sums != b.embedding_sums, axis=1)
+    return found
+
+
 def _same_or_none(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     """Return whether two arrays agree, or neither is there."""
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
@@ -487,14 +515,16 @@ def check_sum(a: ClassStatistics, b: ClassStatistics, count_bits: int) -> None:
         )
 
 
-def empty_classes_have_no_terms(statistics: ClassStatistics) -> bool:
-    """Tell whether a class without documents has no entries, and no embedding."""
-    return not np.any((statistics.class_sizes == 0) & have_sums(statistics))
+def find_impossible(statistics: ClassStatistics) -> NDArray[np.bool_]:
+    """Return which classes have sums that no documents have.
 
-
-def have_sums(statistics: ClassStatistics) -> NDArray[np.bool_]:
-    """Return which classes have an entry, or the sum of an embedding."""
-    found: NDArray[np.bool_] = np.diff(statistics.indptr) > 0
+    Below zero, or of a class without documents any sum at all.
+    """
+    with_sums: NDArray[np.bool_] = np.diff(statistics.indptr) > 0
     if statistics.embedding_sums is not None:
-        found |= statistics.embedding_sums.any(axis=1)
-    return found
+        with_sums |= statistics.embedding_sums.any(axis=1)
+    sizes = statistics.class_sizes
+    wrong: NDArray[np.bool_] = (sizes < 0) | (sizes == 0) & with_sums
+    negative = np.flatnonzero((statistics.counts < 0) | (statistics.centroid_sums < 0))
+    wrong[np.searchsorted(statistics.indptr, negative, side="right") - 1] = True
+    return wrong

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._caching import Known, cached_property, keep_known
+from longtail._caching import Known, WithKnown, cached_property
 from longtail._kernels import weighting as kernels
 from longtail._kernels.types import Block, ClassProfile, Documents, Vectors
 from longtail._parallel import parallel_for
@@ -32,22 +32,22 @@ class WeightedDocuments:
 
     @property
     def residual_inputs(self) -> NDArray[Any]:
-        """What residuals multiply."""
+        """The weights that residuals multiply."""
         return self.weights if self.plain_weights is None else self.plain_weights
 
     @property
     def residual_vectors(self) -> Vectors:
-        """What residuals are learned on."""
+        """Vectors on which residuals are learned."""
         return Vectors(self.rows.indptr, self.rows.indices, self.residual_inputs, self.totals)
 
     @property
     def vectors(self) -> Vectors:
-        """What kernels read that score."""
+        """Arrays for the kernels that score."""
         return Vectors(self.rows.indptr, self.rows.indices, self.weights, self.totals)
 
     @property
     def arrays(self) -> Documents:
-        """What kernels read that need the counts as well."""
+        """Arrays for the kernels that need the counts as well."""
         return Documents(*self.rows.arrays, self.weights, self.totals)
 
     def gather(self, documents: Integers) -> WeightedDocuments:
@@ -80,16 +80,12 @@ class WeightedDocuments:
 
 
 @dataclass(frozen=True)
-class Profile:
-    """What the score needs to know of classes and corpus, all derived from additive sums."""
+class Profile(WithKnown):
+    """Classes and corpus as the score needs them, all derived from additive sums."""
 
     statistics: ClassStatistics
     corpus: Corpus
     collection_model: Floats
-    known: InitVar[Known] = field(default=None, kw_only=True)  # of cached properties
-
-    def __post_init__(self, known: Known) -> None:
-        keep_known(self, known)
 
     @classmethod
     def of(
@@ -117,7 +113,7 @@ class Profile:
 
     @cached_property
     def arrays(self) -> ClassProfile:
-        """What kernels read."""
+        """Arrays for the kernels."""
         return ClassProfile(
             self.statistics.indptr,
             self.statistics.indices,

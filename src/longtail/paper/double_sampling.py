@@ -17,12 +17,12 @@ from longtail._caching import cached_property
 from longtail._labels import LabelSets
 from longtail._progress import OnStage
 from longtail.model import overlay as overlays
+from longtail.model.class_tables import Rows
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes
-from longtail.model.overlay import Base, Overlay, Rows
+from longtail.model.overlay import Base, Overlay
 from longtail.model.scorer import LinearScorer, score_pairs
 from longtail.model.statistics import ClassStatistics
-from longtail.model.statistics_editing import grow_terms
 from longtail.paper.features import (
     CENTROID_DISTANCE,
     centroid_scorer,
@@ -43,32 +43,48 @@ MAX_DRAWS = 1000  # with one document and π = 0.01, the chance that all draws a
 class DoubleSamplingState:
     """The fitted parts of the paper's method.
 
-    `corpus` holds the global quantities of the last fit, `current_corpus` those with the terms seen
-    since; `centroids`, `index` and `term_scores` follow from the rest. `origin` is what `overlay`
-    is over: labels and sums before any change.
+    `corpus` holds the global quantities of the last fit; `centroids`, `index` and `term_scores`
+    follow from the rest.
     """
 
     classes: NDArray[Any]
     statistics: ClassStatistics
     corpus: Corpus
-    current_corpus: Corpus
     pairwise: PairwiseScorer
-    sample: PairSample | None
     centroids: LinearScorer
     index: InvertedIndex
     term_scores: LinearScorer
-    origin: Base | None = None
+    sample: PairSample | None = None  # known to the process that fitted the model
     overlay: Overlay | None = None
+
+    @cached_property
+    def current_corpus(self) -> Corpus:
+        """The corpus of the last fit with the terms seen since."""
+        return self.corpus.with_terms_of(self.statistics.corpus)
 
     @property
     def base(self) -> Base:
         """Labels and sums before any change."""
-        return self.origin or Base(self.classes, self.statistics)
+        return Base(self.classes, self.statistics) if self.overlay is None else self.overlay.base
 
     @property
     def all_classes(self) -> NDArray[Any]:
         """Labels of all classes."""
         return self.classes
+
+    @property
+    def all_statistics(self) -> ClassStatistics:
+        """The sums of all classes."""
+        return self.statistics
+
+    @property
+    def class_sizes(self) -> Integers:
+        """Number of documents of each class."""
+        return self.statistics.class_sizes
+
+    def gather_statistics(self, class_ids: Integers) -> ClassStatistics:
+        """Return the sums of some classes; the document frequencies are those of all documents."""
+        return self.statistics.gather(class_ids)
 
     def have_evidence(self, counts: CountMatrix) -> NDArray[np.bool_]:
         """Return which documents have a known term."""
@@ -151,7 +167,6 @@ def derive_state(
         classes=classes,
         statistics=statistics,
         corpus=corpus,
-        current_corpus=current,
         pairwise=pairwise,
         sample=sample,
         centroids=centroids,
@@ -164,22 +179,21 @@ def take_in(
     state: DoubleSamplingState, changes: Changes, n_jobs: int | None = None
 ) -> DoubleSamplingState:
     """Return the state after changes: everything but what was learned is derived anew."""
-    base = state.base
-    overlay = state.overlay or Overlay.over(base)
-    n_terms = base.statistics.n_terms + changes.n_new_terms
+    overlay = overlays.overlay_of(state)
     if changes.n_new_terms:
-        base = base._replace(statistics=grow_terms(base.statistics, n_terms))
-        overlay = overlay.grow_terms(n_terms)
-    overlay = overlays.change(base, overlay, changes, lambda _, ids, sums: Rows(ids, sums))
+        before = overlay.base.statistics
+        grown = before.grow_terms(before.n_terms + changes.n_new_terms)
+        overlay = overlay.grow_terms(overlay.base._replace(statistics=grown))
+    overlay = overlays.change(overlay, changes, lambda _, ids, sums: Rows(ids, sums))
     changed = derive_state(
         overlay.all_classes,
-        overlay.statistics(base),
+        overlay.statistics(),
         state.corpus,
         state.pairwise,
         state.sample,
         n_jobs,
     )
-    return replace(changed, origin=base, overlay=overlay)
+    return replace(changed, overlay=overlay)
 
 
 def rank_by_paper(

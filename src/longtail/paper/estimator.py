@@ -15,7 +15,6 @@ from longtail._validation import (
 from longtail.estimators.base import CountClassifier
 from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts
-from longtail.model.statistics import ClassStatistics
 from longtail.paper.double_sampling import (
     DoubleSamplingConfig,
     DoubleSamplingState,
@@ -146,14 +145,8 @@ class DoubleSamplingClassifier(CountClassifier):
             self.examples_per_class, self.adversaries, self.C, self.random_state, self.n_jobs
         )
 
-    def _class_sizes(self, state: DoubleSamplingState) -> Integers:
-        return state.statistics.class_sizes
-
-    def _merged_statistics(self, state: DoubleSamplingState) -> ClassStatistics:
-        return state.statistics
-
     def _merged(self, state: DoubleSamplingState) -> DoubleSamplingState:
-        return replace(state, origin=None, overlay=None)
+        return replace(state, overlay=None)
 
     def _take_in(self, state: DoubleSamplingState, changes: Changes) -> DoubleSamplingState:
         return take_in(state, changes, self.n_jobs)

@@ -17,12 +17,7 @@ from longtail._kernels import quantization as kernels
 from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
 from longtail.model.scorer import LinearScorer
-from longtail.sparse import (
-    Floats,
-    Integers,
-    append_constant,
-    index_dtype,
-)
+from longtail.sparse import Floats, Integers, append_constant, index_dtype
 
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
 # row takes twice the memory of its postings and is added several times faster.
@@ -119,7 +114,7 @@ def build_index(
     """Turn a linear scorer into an inverted index.
 
     Where the classes are some of `n_of_all` that are searched as well, ids have the type of those:
-    the search is compiled for each type by itself. With a `dense_share` of 1 no term is a dense
+    the search is compiled for each type. With a `dense_share` of 1 no term is a dense
     row, so that each tells which classes have it.
     """
     n_classes = len(scorer.biases)

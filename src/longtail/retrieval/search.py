@@ -101,16 +101,14 @@ def search(
     pruning: QueryPruning | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Integers, Floats]:
-    """Return the classes of highest score for each document, best first; exact.
+    """Return the q classes of highest score for each document, best first; exact.
 
     Parameters
     ----------
     documents : WeightedDocuments
         All documents; no weight is negative.
-    scorer : LinearScorer
-        Of the classes.
     index : InvertedIndex or IndexShards
-        Of that scorer.
+        Of the scorer.
     n_candidates : int
         q, at most the number of classes.
     document_ids : ndarray of shape (M,), optional
@@ -121,8 +119,6 @@ def search(
         The classes that may be found for each of the M documents; not with `IndexShards`.
     pruning : QueryPruning, optional
         Score a document by its rarest terms alone; by all when left out.
-    n_jobs : int or None
-        Number of threads.
 
     Returns
     -------
@@ -208,18 +204,14 @@ def search_segments(
 
     Parameters
     ----------
-    documents : WeightedDocuments
-        All documents.
     pruned : WeightedDocuments
-        The same rows, with weights of 0 for the terms that do not search.
+        The same rows as `documents`, with weights of 0 for the terms that do not search.
     segments : sequence of Segment
         All classes; those without an index come last, and not with `subsets` or `matching`.
     n_candidates : int
         q, the classes of highest score by the pruned query.
     k : int
         How many of these, by score and residual; at most `n_candidates`.
-    n_jobs : int or None
-        Number of threads.
     subsets : ClassSubsets, optional
         The classes that may be found for each document.
     also_whole : bool, default=False
@@ -230,10 +222,8 @@ def search_segments(
 
     Returns
     -------
-    classes : ndarray of shape (n_documents, k) or (n_documents, 2 * k)
-        Class ids; ties go to the lower one. -1 where a subset has fewer.
-    scores : ndarray of the same shape, float64
-        Score by all terms plus residual; -inf where there is no class.
+    classes, scores
+        As from `search`; scores by all terms plus residual.
     """
     indexes = [segment.index for segment in segments if segment.index is not None]
     of_others = [segment.rows_there for segment in segments[len(indexes) :]]
@@ -488,22 +478,7 @@ def rank_topk(
 ) -> tuple[NDArray[Any], Floats]:
     """Return the k best classes of each row with their scores, best first.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n_documents, n_columns)
-        Class ids; -1 for none.
-    scores : ndarray of shape (n_documents, n_columns), float64
-        Their scores.
-    k : int
-        How many.
-    n_jobs : int or None
-        Number of threads.
-
-    Returns
-    -------
-    classes : ndarray of shape (n_documents, k)
-        Ties go to the lower class id; -1 where a row has fewer classes.
-    scores : ndarray of shape (n_documents, k), float64
+    -1 is no class; ties go to the lower class id.
     """
     top = TopK(np.empty((len(classes), k), classes.dtype), np.empty((len(classes), k)))
     parallel_for(

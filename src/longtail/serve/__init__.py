@@ -14,13 +14,12 @@ or teacher (the model) -> plain JSON.
 `batching`       requests that arrive together are one call
 `predictions`    what a model says, as plain JSON
 `explanations`   why a text gets a class, beside the runner-up
-`class_names`    search among the names and texts of classes
 `class_details`  size, terms and neighbours of a class
 `highlights`     where the terms of an explanation are in a text; new words
 `quality`        what held-out documents showed when the model was fitted
-`metrics`        counters for Prometheus
+`counters`       counters for Prometheus
 `monitoring`     what was asked over time
 `routes`         the API; also as Annif and Label Studio expect it
 `page`           HTML, CSS and JavaScript
-`app`, `server`  all of it put together, and run
+`application`, `server`  all of it put together, and run
 """

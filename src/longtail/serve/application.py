@@ -19,8 +19,8 @@ from longtail.serve import problems
 from longtail.serve.audit import AuditTrail
 from longtail.serve.batching import Batcher
 from longtail.serve.context import Service
+from longtail.serve.counters import OUTCOMES, Metrics
 from longtail.serve.guard import Guard
-from longtail.serve.metrics import OUTCOMES, Metrics
 from longtail.serve.monitoring import Monitor
 from longtail.serve.predictions import Prediction, predict
 from longtail.serve.routes import annif, classes, hierarchy, label_studio, status, teaching

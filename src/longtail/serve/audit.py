@@ -1,4 +1,4 @@
-"""The audit trail: who tried to change what, when, and what came of it.
+"""The audit trail: who tried to change what, when, and with what outcome.
 
 In: a caller, an action and its outcome. Out: lines of JSON, appended to a file that only its owner
 may read, or to the log ``longtail.serve.audit``: one before a change, without which there is none,
@@ -55,7 +55,7 @@ class AuditTrail:
             raise
 
     def record(self, caller: Caller, action: str, outcome: str, **details: Any) -> None:
-        """Append what came of a change; what cannot be written is logged and counted."""
+        """Append the outcome of a change; what cannot be written is logged and counted."""
         try:
             self._write(caller, action, outcome, details)
         except OSError as error:

@@ -10,22 +10,21 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
+from longtail.serve.predictions import Prediction
 from longtail.serve.problems import busy
 
 # One call takes some 60 µs a document: a document that arrives just after it began waits 15 ms.
 MAX_DOCUMENTS = 256
 
-Result = TypeVar("Result")
-
 
 class _Waiting(NamedTuple):
     texts: list[str]
-    future: asyncio.Future[list[Result]]  # type: ignore[valid-type]
+    future: asyncio.Future[list[Prediction]]
 
 
-class Batcher(Generic[Result]):
+class Batcher:
     """Gathers requests and has them predicted together.
 
     `predict` is called in a thread and returns one result for each text. `on_batch` is told how
@@ -34,7 +33,7 @@ class Batcher(Generic[Result]):
 
     def __init__(
         self,
-        predict: Callable[[list[str]], list[Result]],
+        predict: Callable[[list[str]], list[Prediction]],
         most_queued: int,
         seconds: float,
         on_batch: Callable[[int], None] = lambda n_documents: None,
@@ -46,7 +45,7 @@ class Batcher(Generic[Result]):
         self._executor = ThreadPoolExecutor(1, "longtail-predict")
         self.n_queued = 0
 
-    async def submit(self, texts: list[str]) -> list[Result]:
+    async def submit(self, texts: list[str]) -> list[Prediction]:
         """Return one result for each text.
 
         Raises
@@ -97,7 +96,7 @@ class Batcher(Generic[Result]):
                             entry.future.set_exception(error)
 
     def _gather(self) -> list[_Waiting]:
-        """Take what fits into one call; whoever has given up is left out."""
+        """Take what fits into one call; requests that gave up are left out."""
         batch: list[_Waiting] = []
         n_documents = 0
         while self._queue and n_documents + len(self._queue[0].texts) <= MAX_DOCUMENTS:

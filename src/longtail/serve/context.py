@@ -12,9 +12,8 @@ from longtail.exceptions import DocumentError, ModelFileError, VersionConflictEr
 from longtail.serve.access import Caller
 from longtail.serve.audit import AuditTrail
 from longtail.serve.batching import Batcher
-from longtail.serve.metrics import Metrics
+from longtail.serve.counters import Metrics
 from longtail.serve.monitoring import Monitor
-from longtail.serve.predictions import Prediction
 from longtail.serve.problems import MODEL_REFUSED, VERSION_MOVED, Problem, busy, encode_json
 from longtail.serve.schemas import ANY_VERSION, ChangeRequest
 from longtail.serve.served_model import ServedModel, Snapshot
@@ -27,10 +26,9 @@ from longtail.teaching.versions import VersionedTeacher
 class Service:
     """The parts of a running service."""
 
-    # What it was told, what it serves, and who is asked, told and counted.
     settings: Settings
     model: ServedModel
-    batcher: Batcher[Prediction]
+    batcher: Batcher
     # Threads for explanations, lists and figures; and for the search of classes, which whoever
     # types asks for with every key.
     reading: Workers
@@ -41,7 +39,7 @@ class Service:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The model of this moment."""
+        """The current model."""
         return self.model.snapshot
 
 
@@ -132,7 +130,7 @@ def begin_change(request: Request, action: str, **details: Any) -> None:
 
 
 def describe_refusal(error: Exception) -> Problem | None:
-    """Return what a client can do about an error of a change; None where it is a fault."""
+    """Return the problem that a client is told about an error; None for a fault of ours."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, VersionConflictError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from longtail._records import write_record
-from longtail.datasets.columns import join_columns
+from longtail.datasets.columns import read_text
 from longtail.serve.problems import Problem
 from longtail.serve.schemas import MAX_CHARACTERS
 from longtail.serve.served_model import Snapshot
@@ -29,17 +28,14 @@ def _as_text(snapshot: Snapshot, document: str | Mapping[str, Any], i: int) -> s
     if isinstance(document, str):
         return document
     columns, fields = snapshot.text_columns, snapshot.fields
-    has_columns = any(name in document for name in columns)
     try:
-        if has_columns and fields is not None:
-            text = write_record(document, fields)
-        else:
-            text = join_columns(columns if has_columns else ("text",), document)
+        text = read_text(document, columns, fields)
         text.encode("utf-8")
     except ValueError as error:
-        if has_columns and fields is not None and not isinstance(error, UnicodeError):
+        is_record = fields is not None and any(name in document for name in columns)
+        if is_record and not isinstance(error, UnicodeError):
             raise Problem(422, f"document {i}: {error}.", document=i) from None
-        expected = " and ".join(map(repr, snapshot.text_columns))
+        expected = " and ".join(map(repr, columns))
         raise Problem(
             422,
             f"document {i} must be a text, or an object with {expected}, strings or numbers.",

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from longtail.serve.access import Caller, Gatekeeper, required_scope
 from longtail.serve.audit import AuditTrail
-from longtail.serve.metrics import Metrics
+from longtail.serve.counters import Metrics
 from longtail.serve.problems import Problem, busy, respond
 from longtail.serve.settings import Limits, Settings, is_loopback
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from longtail.serve.counters import Metrics
 from longtail.serve.highlights import count_words
-from longtail.serve.metrics import Metrics
 from longtail.serve.predictions import Prediction
 from longtail.serve.served_model import Snapshot
 

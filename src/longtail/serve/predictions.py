@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from longtail.answers import find_path, rank, read_limits
 from longtail.results import Threshold, TopK
 from longtail.serve.served_model import Snapshot
-from longtail.training.calibration import choose_set_sizes
+from longtail.training.calibration import count_predicted
 
 MAX_CANDIDATES = 100
 LONGEST_TEXT = 200  # characters of the text of a class in a list
@@ -66,9 +66,7 @@ def predict(snapshot: Snapshot, texts: list[str], **limits: Any) -> list[Predict
     model = snapshot.model
     top = rank(model, texts, snapshot.n_candidates, **read_limits(model, **limits))
     counts = np.count_nonzero(top.valid, axis=1)  # places without a candidate are last
-    sizes = np.minimum(counts, 1)
-    if snapshot.is_multilabel:
-        sizes = np.minimum(counts, choose_set_sizes(top.scores, None))
+    sizes = count_predicted(top, snapshot.is_multilabel)
     columns = (top.classes, top.scores, counts, sizes, _none_probabilities(snapshot, top))
     return [
         Prediction(snapshot, labels[:n], values[:n], size, none)

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them: one JSON shape for all, and no traceback ever.
+"""Errors in the one JSON form of RFC 9457, never with a traceback.
 
 In: an exception. Out: ``application/problem+json`` with `type`, `title`, `status` and `detail`.
 """
@@ -22,7 +22,7 @@ from longtail.answers import plain
 MEDIA_TYPE = "application/problem+json"
 _MAX_ERRORS = 20  # of one request that are listed
 
-# What `type` is: about:blank#NAME, the name being the one to act upon.
+# The fragment of `type`, about:blank#NAME, for errors that clients act upon.
 VERSION_MOVED = "version-moved"
 MODEL_REFUSED = "model-refused"
 
@@ -112,7 +112,7 @@ def encode_json(body: Any) -> bytes:
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an app be a problem."""
+    """Turn every error of an app into a problem."""
 
     async def on_http_error(_: Request, error: Exception) -> Response:
         if isinstance(error, Problem):

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
+from longtail.answers import read_expected
 from longtail.metrics.probabilities import precision_curve, reliability
+from longtail.serve.schemas import HealthBody
 from longtail.serve.served_model import Snapshot
 from longtail.sparse import Floats
 from longtail.training.calibration import (
@@ -43,11 +45,12 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
         }
         return nothing | {"health": _describe_health(snapshot)}
     n_held_out = len(calibrator.held_out_correct)
-    measured = dict(zip(EXPECTED, map(_describe_measure, check.expected.tolist()), strict=True))
-    if not calibrator.marginal:
-        error = _finite(classifier.calibration_error_)
-        if error is None or abs(error - (measured["calibration_error"]["value"] or -1)) > 1e-5:
-            measured["calibration_error"] = {"value": error, "low": None, "high": None}
+    found = read_expected(check.expected, classifier.calibration_error_)
+    known = {name: row for name, row in found.items() if math.isfinite(row[0])}
+    measured = {
+        name: dict(zip(("value", "low", "high"), known.get(name, [None] * 3), strict=True))
+        for name in EXPECTED
+    }
     return {
         "n_held_out": n_held_out,
         "figures": [
@@ -75,24 +78,13 @@ def measure_quality(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _describe_measure(row: list[float]) -> dict[str, float | None]:
-    """Return value and interval of what to expect; null where nothing is known."""
-    known = row if row[0] >= 0 else [None] * 3
-    return dict(zip(("value", "low", "high"), known, strict=True))
-
-
 def _describe_health(snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return how far the model has moved since; what is not known becomes null."""
+    """Return how far the model has moved since."""
     health = snapshot.health
     if health is None:
         return None
-    names = ("n_documents", "n_labels", "n_unrefined", "n_stale", "unseen_terms")
-    shares = ("accuracy", "calibration_error", "abstention")
-    return (
-        {name: getattr(health, name) for name in (*names, "n_outcomes")}
-        | {name: _finite(getattr(health, name)) for name in shares}
-        | {"advice": list(health.commands)}
-    )
+    found = health.as_dict() | {"advice": health.commands}
+    return {name: found[name] for name in HealthBody.model_fields}
 
 
 def _held_out_predictions(calibrator: Calibrator) -> tuple[Floats, NDArray[np.bool_]]:
@@ -117,7 +109,3 @@ def _draw_curve(
         dict(zip(names, values, strict=True))
         for values in zip(*(column[rows].tolist() for column in columns), strict=True)
     ]
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if isinstance(value, float) and math.isfinite(value) else None

@@ -178,10 +178,18 @@ class TermPart(BaseModel):
     spans: list[tuple[int, int]]
 
 
+class NearestDocument(BaseModel):
+    """A document of a class by the terms that weigh most, and the cosine of its embedding."""
+
+    terms: list[str]
+    cosine: float
+
+
 class ExplanationBody(BaseModel):
     """A score in parts: terms + rest + constant, or features, add up to it.
 
-    `meaning` is one more part where the model ranks by embeddings.
+    `meaning` is one more part where the model ranks by embeddings; `nearest` are then documents of
+    the class that the model keeps.
     So do the lines to show: terms that most classes share (`common`, part of the rest) are one line
     of terms, cosine and dampened cosine one line of features.
     """
@@ -197,6 +205,7 @@ class ExplanationBody(BaseModel):
     rest: float
     constant: float
     meaning: float | None = None
+    nearest: list[NearestDocument] = []
 
 
 class ExplainResponse(BaseModel):

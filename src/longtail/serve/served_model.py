@@ -1,4 +1,4 @@
-"""The model of the present moment, with its version; changes to it; what other processes taught.
+"""The current model and its version, changes to it, and changes by other processes.
 
 In: the path of a model file. Out: a `Snapshot` that stays as it is while others come. Changes run
 one after the other in a thread of their own; predictions go on with the snapshot before.
@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 
 from longtail._caching import cached_property
 from longtail._records import Fields
-from longtail.answers import class_texts, count_candidates, knows_probabilities, rank
-from longtail.class_names import ClassNames
+from longtail.answers import (
+    check_takes_texts,
+    class_texts,
+    count_candidates,
+    knows_probabilities,
+    rank,
+    text_columns,
+)
+from longtail.class_search import ClassSearch
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model.state import LongTailState
@@ -29,9 +36,9 @@ from longtail.results import Health, Threshold
 from longtail.serve.problems import Problem, busy
 from longtail.sparse import Integers
 from longtail.store.changes import Change
+from longtail.store.journal import waiting_changes
 from longtail.taxonomy.hierarchy import Hierarchy
-from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint, read_history
-from longtail.training.changing import gather_statistics, merged_class_sizes
+from longtail.teaching.versions import Follower, VersionedTeacher, fingerprint
 from longtail.training.health import PRECISION, OutcomeFigures, measure_outcomes
 
 _LOGGER = logging.getLogger("longtail.serve")
@@ -39,9 +46,9 @@ _WARM_UP = ("warm up: a first text compiles or loads every kernel",)
 
 
 class Snapshot:
-    """A model, its version, and what is derived from them once.
+    """A model, its version, and what is derived from them, once.
 
-    The model never changes. The index of class names of an earlier snapshot is used again.
+    The model never changes. The index of class names of an earlier snapshot is reused.
     """
 
     def __init__(self, model: TextClassifier, version: str, before: Snapshot | None) -> None:
@@ -65,10 +72,7 @@ class Snapshot:
     @property
     def text_columns(self) -> tuple[str, ...]:
         """The columns of a record that make up its text, or all its fields."""
-        if self.fields is not None:
-            return self.fields.names
-        columns = self.model.columns_
-        return columns.text if columns is not None and columns.text else ("text",)
+        return text_columns(self.model)
 
     @cached_property
     def texts(self) -> dict[Any, str]:
@@ -76,9 +80,9 @@ class Snapshot:
         return dict(class_texts(self.model))
 
     @cached_property
-    def names(self) -> ClassNames:
+    def names(self) -> ClassSearch:
         """The names of the classes, searchable."""
-        return ClassNames.index(self.classes, self.texts, self._before)
+        return ClassSearch.index(self.classes, self.texts, self._before)
 
     @cached_property
     def roots(self) -> NDArray[Any]:
@@ -92,10 +96,7 @@ class Snapshot:
     @cached_property
     def class_sizes(self) -> Integers:
         """The number of documents of each class."""
-        state = self.model.classifier_.state_
-        if isinstance(state, LongTailState):
-            return merged_class_sizes(state)
-        sizes: Integers = state.statistics.class_sizes
+        sizes: Integers = self.model.classifier_.state_.class_sizes
         return sizes
 
     def count_documents(self, row: int) -> int | float:
@@ -137,10 +138,7 @@ class Snapshot:
     def sum_class(self, row: int) -> ClassStatistics:
         """Return the sums of one class, without those of all others."""
         state = self.model.classifier_.state_
-        rows = np.array([row])
-        if isinstance(state, LongTailState):
-            return gather_statistics(state, rows)
-        sums: ClassStatistics = state.statistics.gather(rows)
+        sums: ClassStatistics = state.gather_statistics(np.array([row]))
         return sums
 
 
@@ -179,7 +177,7 @@ class ServedModel:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The model of this moment."""
+        """The current model."""
         model, version = self._source.current
         if version != self._snapshot.version or model is not self._snapshot.model:
             self._snapshot = Snapshot(model, version, self._snapshot)
@@ -207,7 +205,7 @@ class ServedModel:
 
     def read_changes(self) -> list[Change]:
         """Return the journal, oldest first."""
-        return read_history(self.path)
+        return waiting_changes(self.path)
 
     async def refresh(self) -> bool:
         """Take in another model file, or what others taught; return whether anything was new.
@@ -226,7 +224,7 @@ class ServedModel:
         return self.snapshot.version != before
 
     async def follow(self, seconds: float) -> None:
-        """Look for news every so often, for ever; what cannot be read is logged and left."""
+        """Check for news periodically; log what cannot be read, and go on."""
         failed = ""
         while True:
             await asyncio.sleep(seconds)
@@ -257,7 +255,7 @@ class ServedModel:
     def _is_done(self, task: asyncio.Future[Any]) -> None:
         self._n_queued -= 1
         if not task.cancelled():
-            task.exception()  # whoever waited may be gone
+            task.exception()  # the client may be gone
 
     def _warm_up(self) -> None:
         model = self._snapshot.model
@@ -266,12 +264,8 @@ class ServedModel:
 
 
 def _check_model(path: Path, model: Any) -> TextClassifier:
-    """Refuse a model that does not take texts."""
-    if not model.takes_texts:
-        raise ValueError(
-            f"{path}: holds a {type(model).__name__}, which takes counts; a service needs a model "
-            "that takes texts. Fit one with: longtail fit, or TextClassifier."
-        )
+    """Refuse a model that does not take texts, or lacks its encoder."""
+    check_takes_texts(model, path, "a service needs")
     texts: TextClassifier = model
     _ = texts.state_.embed([])  # says that an encoder is missing
     return texts

@@ -1,4 +1,4 @@
-"""A service that runs: uvicorn, signals, and what is said at the start."""
+"""A running service: uvicorn, signals, and messages at the start."""
 
 from __future__ import annotations
 

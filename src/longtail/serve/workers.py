@@ -1,4 +1,4 @@
-"""Threads for what takes longer than a moment: a few, with a queue that ends and a time limit."""
+"""A few threads for slow reads, behind a bounded queue and with a time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longtail.serve.problems import busy
 
 
 class Workers:
-    """Runs functions beside the event loop."""
+    """Runs functions in threads beside the event loop."""
 
     def __init__(self, name: str, n_threads: int, most_queued: int, seconds: float) -> None:
         self._executor = ThreadPoolExecutor(n_threads, name)

@@ -7,11 +7,12 @@
 `texts`       texts of any length in arrays
 `files`       opening regular files, replacing files at once, cleaning up after kills
 `schema`      every array and parameter of every saved state: dtype, shape, range
+`specs`       what the schema is written in
 `checks`      the checks of arrays and values against it
 `contents`    what a file of an estimator holds, checked as a whole
-`overview`    what a file and its journal hold, without building the model
 `state_io`    from a state to named arrays and back, as the schema says
-`journal`     edits since a model was saved
+`journal`     changes since a model was saved; `changes`, `journal_rows` and `journal_database` are
+              its parts, `forking` lets forks wait for it
 ============= ============================================================================
 """
 

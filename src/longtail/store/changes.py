@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,6 +84,11 @@ class Change:
         labels: list[Any] = self.content["labels"] if self.action in WITH_DOCUMENTS else []
         return labels
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is told of a change, without its content."""
+        names = ("number", "time", "by", "action", "in_effect")
+        return {name: getattr(self, name) for name in names}
+
     def _checked(self, data: bytes, accepts: Callable[[dict[str, Any], int], bool]) -> Any:
         try:
             found = decode(data) if data else {}
@@ -98,18 +103,19 @@ class Change:
         return ModelFileError(self.path or Path(), f"record {self.number} {problem}")
 
 
-def find_live(changes: Sequence[Change]) -> set[int]:
+def find_live(change_numbers: Iterable[int], undos: Sequence[Change]) -> frozenset[int]:
     """Return the numbers of the changes in effect; an undone undo has none, and undoes nothing."""
     undone: set[int] = set()
-    for change in reversed(changes):  # only later changes decide about a change
-        if change.action == "undo" and change.number not in undone:
-            undone.update(change.facts["changes"])
-    return {change.number for change in changes if change.number not in undone}
+    for undo in reversed(undos):  # only later changes decide about a change
+        if undo.number not in undone:
+            undone.update(undo.facts["changes"])
+    return frozenset(change_numbers) - undone
 
 
 def mark_undone(changes: Sequence[Change]) -> list[Change]:
     """Return the changes of a whole journal with `in_effect` set."""
-    live = find_live(changes)
+    undos = [change for change in changes if change.action == "undo"]
+    live = find_live([change.number for change in changes], undos)
     return [
         change
         if change.in_effect == (change.number in live)
@@ -193,6 +199,7 @@ def _is_text(value: object) -> bool:
 
 
 _are_labels, _are_texts = _list_of(is_label), _list_of(_is_text)
+_are_rows_of_numbers = _list_of(_list_of(lambda number: type(number) in (int, float)))
 
 
 def _are_before(number: int) -> Callable[[Any], bool]:
@@ -209,7 +216,7 @@ def _holds(content: dict[str, Any], **accepts: Callable[[Any], bool]) -> bool:
 
 def _are_observed(value: object) -> bool:
     """Return whether these are sums, then documents, each as many numbers as it has."""
-    if not _list_of(_list_of(lambda number: type(number) in (int, float)))(value):
+    if not _are_rows_of_numbers(value):
         return False
     sizes = list(map(len, value))  # type: ignore[call-overload]
     return not sizes or sizes == [N_SUMS] + [N_OBSERVED] * (len(sizes) - 1)

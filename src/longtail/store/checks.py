@@ -17,7 +17,7 @@ from longtail._constants import LABEL_FORMS, MAX_COLUMNS, WEIGHT_BITS
 from longtail._kernels.sizes import BYTE_LEVELS, WORD_LEVELS
 from longtail._records import read_fields
 from longtail.store.manifest import Array
-from longtail.store.specs import LARGEST_FLOAT, LARGEST_SIZE, ArraySpec, TextsSpec, ValueSpec
+from longtail.store.specs import LARGEST_FLOAT, LARGEST_SIZE, ArraySpec, ValueSpec
 from longtail.store.strict_json import FaultError, shown
 
 Arrays = Mapping[str, Array]
@@ -144,11 +144,6 @@ def is_ordered(array: Array, order: str, starts: Array | None = None) -> bool:
 def _blocks(array: Array, size: int = _BLOCK) -> Iterator[Array]:
     """Cut an array into blocks whose temporaries are small."""
     return (array[first : first + size] for first in range(0, len(array), size))
-
-
-def check_texts(spec: TextsSpec, arrays: Arrays, errors: str = "surrogatepass") -> None:
-    """Check that two arrays, sound by themselves, are texts in UTF-8."""
-    check_utf8(spec.name, arrays[f"{spec.name}.utf8"], arrays[f"{spec.name}.offsets"], errors)
 
 
 def check_utf8(name: str, utf8: Array, offsets: Array, errors: str) -> None:
@@ -434,6 +429,9 @@ RULES = (
     Rule("texts have embeddings where documents and texts have", (),
          lambda arrays, _: "names/embeddings" not in arrays or (
              "statistics/embedding_sums" in arrays and "names/named" in arrays)),
+    Rule("documents that are kept have embeddings where the sums have", (),
+         lambda arrays, _: "memory/indptr" not in arrays or (
+             ("memory/embeddings" in arrays) == ("statistics/embedding_sums" in arrays))),
     Rule("an encoder belongs to embeddings", ("vocabulary/utf8",),
          lambda arrays, _: (
              ("embedder/probe" in arrays) <= ("statistics/embedding_sums" in arrays))),

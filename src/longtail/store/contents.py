@@ -1,11 +1,12 @@
 """Contents of the file of an estimator, and all checks of them.
 
-In: an opened file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError`
-that says what is wrong.
+In: a file, or what is about to be saved. Out: `Contents` and their sizes, or a `FaultError` that
+says what is wrong. Neither a compiler nor scikit-learn is imported for it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,10 +15,10 @@ from longtail.store.checks import (
     check_contents,
     check_rules,
     check_structure,
-    check_texts,
+    check_utf8,
     check_value,
 )
-from longtail.store.container import ModelFile
+from longtail.store.container import ModelFile, open_model
 from longtail.store.manifest import Array
 from longtail.store.schema import (
     CLASS_LABELS,
@@ -36,6 +37,7 @@ TEXT_KIND = "TextClassifier"
 VECTORIZER = "TextVectorizer"  # whose parameters a file of texts has as well
 _DEFAULT_KIND = "LongTailClassifier"  # of the classifier in a `TextClassifier`
 _LABELS = (*CLASS_LABELS.texts, *NODE_LABELS.texts)
+_BESIDE = ("names/embeddings", "memory/embeddings")  # may be missing from their groups
 
 
 class Contents(NamedTuple):
@@ -46,6 +48,33 @@ class Contents(NamedTuple):
     parameters: Mapping[str, Mapping[str, Any]]
     arrays: dict[str, Array]
     values: Mapping[str, Any]
+
+
+class CheckedFile(NamedTuple):
+    """An opened file, its contents, and its sizes by name."""
+
+    file: ModelFile
+    contents: Contents
+    sizes: Sizes
+
+
+def open_checked(path: str | os.PathLike[str], *, verify: bool = True) -> CheckedFile:
+    """Open a file and check everything in it against the schema.
+
+    `verify` compares every array with its checksum; the checks against the schema are made in any
+    case.
+
+    Raises
+    ------
+    ModelFileError
+        Anything is wrong with the file.
+    """
+    file = open_model(path, verify=verify)
+    try:
+        contents = read_contents(file)
+        return CheckedFile(file, contents, check_all(contents))
+    except FaultError as fault:
+        raise file.error(str(fault)) from None
 
 
 def read_contents(file: ModelFile) -> Contents:
@@ -106,7 +135,8 @@ def check_all(contents: Contents) -> Sizes:
         if spec.name in arrays:
             check_contents(spec, arrays, sizes)
     for text in texts:
-        check_texts(text, arrays)
+        utf8, offsets = arrays[f"{text.name}.utf8"], arrays[f"{text.name}.offsets"]
+        check_utf8(text.name, utf8, offsets, "surrogatepass")
     check_rules(arrays, contents.values)
     return sizes
 
@@ -129,7 +159,7 @@ def _check_groups(schema: Schema, contents: Contents) -> None:
     for group in groups:
         known = [spec.name for spec in part_specs(contents.kind, schema)]
         known += [spec.name for spec in value_specs(contents.kind, schema)]
-        names = [name for name in known if name.startswith(group) and name != "names/embeddings"]
+        names = [name for name in known if name.startswith(group) and name not in _BESIDE]
         present = [name in contents.arrays or name in contents.values for name in names]
         if any(present) and not all(present):
             missing = [name for name, here in zip(names, present, strict=True) if not here]

@@ -6,8 +6,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -77,6 +77,19 @@ def replace_file(target: Path, blocks: Iterable[bytes | memoryview], mode: int |
     sync_folder(target.parent)
 
 
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a new name beside the target; what is written there replaces it if all goes well."""
+    temporary = temporary_path(target)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except BaseException:  # also an interrupt: the temporary file must not stay
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
 def temporary_path(target: Path) -> Path:
     """Return a new name beside a file, which `remove_abandoned` knows."""
     return target.parent / f".longtail-{os.getpid()}-{secrets.token_hex(8)}.tmp"
@@ -126,7 +139,7 @@ def _remove_unlocked(path: Path) -> None:
 def _write_durably(
     path: Path, blocks: Iterable[bytes | memoryview], mode: int | None, target: Path
 ) -> None:
-    """Write a new file, wait until the disk has it, and rename it while its lock is held."""
+    """Write a new file durably, and rename it while its lock is held."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags, 0o666 if mode is None else mode), "wb") as file:
         if fcntl is not None:

@@ -37,7 +37,7 @@ from pathlib import Path
 from longtail._words import count
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
-from longtail.store.changes import LARGEST_ROW, Change, Row
+from longtail.store.changes import LARGEST_ROW, Change, Row, mark_undone
 from longtail.store.container import read_checksum
 from longtail.store.files import set_mode, sync_folder, temporary_path
 from longtail.store.forking import watch
@@ -81,15 +81,40 @@ def read_journal(path: Path) -> JournalContents | None:
     RuntimeWarning
         If a crash left the last record unfinished. It was never acknowledged and is left out.
     """
+    if not database.exists(path):
+        return None
+    return database.read_once(path, lambda connection: OpenJournal(path, connection).read())
 
-    def read(connection: sqlite3.Connection) -> JournalContents | None:
-        connection.execute("BEGIN")  # header and rows of the same moment
-        header = read_header(path, connection)
-        if header is None:
-            return None
-        return JournalContents(header, read_changes(path, connection, header))
 
-    return database.read_once(path, read) if database.exists(path) else None
+def waiting_changes(path: str | os.PathLike[str]) -> list[Change]:
+    """Return the changes of the journal that the model file does not have yet, oldest first.
+
+    `in_effect` is False for what an undo took back.
+
+    Raises
+    ------
+    ModelFileError
+        The journal is damaged, or belongs to another model file.
+    """
+    found, checksum = read_journal(journal_path(path)), read_checksum(path)
+    if found is None or found.header.is_folded(checksum):
+        return []
+    check_same_model(path, found, checksum)
+    return mark_undone(found.changes)
+
+
+def check_same_model(path: str | os.PathLike[str], journal: JournalContents, checksum: str) -> None:
+    """Refuse a journal whose changes belong to another model file."""
+    header = journal.header
+    if not journal.changes or header.model == checksum or header.is_folded(checksum):
+        return
+    raise ModelFileError(
+        journal_path(path),
+        f"holds {count(len(journal.changes), 'change')} of another model file than the one "
+        f"beside it: {os.fspath(path)} was replaced since. If they are no longer wanted, or "
+        "the new file has them already, delete this journal; otherwise put the file back that it "
+        f"belongs to (checksum {header.model[:12]}...)",
+    )
 
 
 def refined_path(model: str | os.PathLike[str], change_number: int) -> Path:
@@ -98,17 +123,19 @@ def refined_path(model: str | os.PathLike[str], change_number: int) -> Path:
 
 
 def find_refined(model: Path) -> list[Path]:
-    """Return the files that hold what `refine` learned."""
+    """Return the files that hold what `refine` learned; what is no file is not ours."""
     prefix = f"{model.name}.refined-"
     return [
         entry
         for entry in model.parent.iterdir()
-        if entry.name.startswith(prefix) and entry.name[len(prefix) :].isdecimal()
+        if entry.name.startswith(prefix)
+        and entry.name[len(prefix) :].isdecimal()
+        and not entry.is_dir()
     ]
 
 
 def remove_refined(model: Path) -> None:
-    """Remove the files that hold what `refine` learned; what is no file is not ours.
+    """Remove the files that hold what `refine` learned.
 
     Raises
     ------
@@ -116,8 +143,7 @@ def remove_refined(model: Path) -> None:
         If one cannot be removed.
     """
     for path in find_refined(model):
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -160,7 +186,52 @@ def saving(model: str | os.PathLike[str], *, discard_changes: bool = False) -> I
         journal.close()
 
 
-class Journal:
+class JournalReader:
+    """A journal as it is when it is asked, by way of an open database."""
+
+    path: Path
+
+    def _connect(self) -> sqlite3.Connection:
+        raise NotImplementedError
+
+    def header(self) -> Header | None:
+        """Return the header; None where nothing was written yet."""
+        with translate_errors(self.path):
+            return read_header(self.path, self._connect())
+
+    def read(self, after: Header | None = None) -> JournalContents | None:
+        """Read and check all changes, or those after what was the end of the journal.
+
+        Raises
+        ------
+        ModelFileError
+            If a record is damaged, or the journal is not the one that had that end.
+        """
+        with translate_errors(self.path):
+            connection = self._connect()
+            header = read_header(self.path, connection)
+            if header is None:
+                return None
+            return JournalContents(header, read_changes(self.path, connection, header, after))
+
+    def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
+        """Read and check the changes with some numbers."""
+        with translate_errors(self.path):
+            return read_some(self.path, self._connect(), header, change_numbers)
+
+
+class OpenJournal(JournalReader):
+    """A journal of somebody else, to be read while its connection is open."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN")  # header and rows of the same moment
+        self.path, self._connection = path, connection
+
+    def _connect(self) -> sqlite3.Connection:
+        return self._connection
+
+
+class Journal(JournalReader):
     """The journal of a model file, for one process that writes; created with the first change."""
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
@@ -224,36 +295,11 @@ class Journal:
     def _note_holder(self) -> None:
         self._held_by = os.getpid(), threading.get_ident()
 
-    def header(self) -> Header | None:
-        """Return the header; None where nothing was written yet."""
-        with translate_errors(self.path):
-            return read_header(self.path, self._connect())
-
     def count_changes(self) -> int:
         """Return how many changes there are."""
         query = "SELECT count(DISTINCT number) FROM records"
         with translate_errors(self.path):
             return int(self._connect().execute(query).fetchone()[0])
-
-    def read(self, after: Header | None = None) -> JournalContents | None:
-        """Read and check all changes, or those after what was the end of the journal.
-
-        Raises
-        ------
-        ModelFileError
-            If a record is damaged, or the journal is not the one that had that end.
-        """
-        with translate_errors(self.path):
-            connection = self._connect()
-            header = read_header(self.path, connection)
-            if header is None:
-                return None
-            return JournalContents(header, read_changes(self.path, connection, header, after))
-
-    def read_some(self, header: Header, change_numbers: Sequence[int]) -> list[Change]:
-        """Read and check the changes with some numbers."""
-        with translate_errors(self.path):
-            return read_some(self.path, self._connect(), header, change_numbers)
 
     def append(
         self,
@@ -262,7 +308,7 @@ class Journal:
         rows: Sequence[Row],
         by: str | None,
     ) -> Header:
-        """Record one change, wait until the disk has it, and return the header with the new end.
+        """Record one change durably, and return the header with the new end.
 
         `header` is as it is now, or as `restart` made it.
 
@@ -327,9 +373,10 @@ class Journal:
         if not self._is_current() or self.header() != pending:
             connection.rollback()
             return None
-        remove_refined(self.model)  # first: they must not have what the new file may lack
         os.replace(beside, self.model)
-        sync_folder(self.model.parent)  # before the changes are given up
+        # Before the changes are given up, and with them the files of refinements, without which
+        # the old file would not open.
+        sync_folder(self.model.parent)
         fresh = self.restart(pending, str(pending.pending))
         with translate_errors(self.path):
             connection.execute("COMMIT")

@@ -193,12 +193,16 @@ def begin(
     TimeoutError
         If another process does not end its own.
     """
+
+    def attempt() -> None:
+        with translate_errors(path):
+            connection.execute("BEGIN IMMEDIATE")
+            on_begun()
+
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
-            with GATE, translate_errors(path):
-                connection.execute("BEGIN IMMEDIATE")
-                on_begun()
+            GATE.run(attempt)
             return
         except TimeoutError:  # after each second, so that an interrupt is heeded
             if time.monotonic() > deadline:

@@ -19,6 +19,7 @@ from longtail._constants import (
     FIGURES,
     FRACTION_BITS,
     LABEL_FORMS,
+    LARGEST_NGRAM,
     LARGEST_OBSERVED,
     LARGEST_SLOPE,
     MAX_COLUMNS,
@@ -205,6 +206,9 @@ LONG_TAIL = (
               least_nonzero=2.0**-FRACTION_BITS, optional=True),
     ArraySpec("memory/class_ids", "i8", "n_kept", "class of each document kept", ids="n_classes",
               optional=True),
+    ArraySpec("memory/embeddings", "i2", "n_kept, n_dimensions",
+              "embeddings of the documents kept, unit vectors in units of 2^-12; zeros for none",
+              -(2**EMBEDDING_BITS), 2**EMBEDDING_BITS, optional=True),
     ArraySpec("in_use/sums", "f8", str(N_SUMS), "what was learned from documents taught",
               -LARGEST_OBSERVED, LARGEST_OBSERVED),
     ArraySpec("in_use/weights", "f8", "2",
@@ -334,7 +338,6 @@ TEXT_VALUES = (
     ValueSpec("columns/encoding", "string", "encoding of the files", optional=True),
 )
 
-LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 _RANDOM_STATE = ValueSpec("random_state", "integer", "seed", 0, 2**32 - 1, nullable=True)
 _FIELDS = ValueSpec(
     "fields", "fields", "fields of records, with their kinds", nullable=True, optional=True

@@ -9,7 +9,7 @@ the state's fields.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
@@ -23,10 +23,9 @@ from longtail.model.state import LongTailState
 from longtail.paper.double_sampling import DoubleSamplingState
 from longtail.retrieval.index import build_index
 from longtail.store.checks import Sizes
-from longtail.store.container import open_model, write_model
-from longtail.store.contents import Contents, check_all, part_specs, value_specs
+from longtail.store.container import write_model
+from longtail.store.contents import Contents, check_all, open_checked, part_specs, value_specs
 from longtail.store.manifest import Array
-from longtail.store.overview import open_checked
 from longtail.store.schema import (
     CLASS_LABELS,
     CLASS_TEXTS,
@@ -197,11 +196,6 @@ def load_state(path: str | os.PathLike[str], *, verify: bool = True) -> SavedMod
         raise file.error(str(fault)) from None
 
 
-def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Return the labels of a file that was just written, as loading it gives them."""
-    return _unpack_labels(CLASS_LABELS, open_model(path, verify=False).arrays)
-
-
 def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedModel:
     """Build the state from checked contents."""
     schema = SCHEMAS[contents.counts_kind]
@@ -228,7 +222,9 @@ def _build(contents: Contents, sizes: Sizes, classes: NDArray[Any]) -> SavedMode
     texts = None
     if f"{CLASS_TEXTS.name}.utf8" in contents.arrays:
         texts = _texts(CLASS_TEXTS.name, contents.arrays)
-    state = _COMPLETE[contents.counts_kind](fields)
+    if "names" in fields:
+        _index_names(fields)
+    state = _STATES[contents.counts_kind](**fields)
     return SavedModel(contents.kind, parameters, state, grouped, names, texts)
 
 
@@ -333,24 +329,8 @@ def _texts(name: str, arrays: Mapping[str, Array]) -> list[str]:
 # ---- what follows from the rest
 
 
-def _complete_long_tail(fields: dict[str, Any]) -> LongTailState:
-    """Add the corpus of today and, where classes have texts, the index."""
-    statistics = fields["statistics"]
-    fields["current_corpus"] = fields["corpus"].with_entered_terms(statistics.n_terms)
-    if "names" in fields:
-        weights = fields["check"].name_weights
-        scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)
-        fields["index"] = build_index(scorer, statistics.n_terms)
-    return LongTailState(**fields)
-
-
-def _complete_double_sampling(fields: dict[str, Any]) -> DoubleSamplingState:
-    """Add the corpus of today."""
-    fields["current_corpus"] = fields["corpus"].with_terms_of(fields["statistics"].corpus)
-    return DoubleSamplingState(**fields, sample=None)
-
-
-_COMPLETE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "LongTailClassifier": _complete_long_tail,
-    "DoubleSamplingClassifier": _complete_double_sampling,
-}
+def _index_names(fields: dict[str, Any]) -> None:
+    """Build the index of a model whose classes have texts: its file has none."""
+    statistics, weights = fields["statistics"], fields["check"].name_weights
+    scorer = add_names(fields["scorer"], fields["names"], statistics.class_sizes, weights)
+    fields["index"] = build_index(scorer, statistics.n_terms)

@@ -6,6 +6,7 @@ has the shares of the candidates at or below it, each once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,28 @@ from longtail._parallel import parallel_for, uniform_work
 from longtail.sparse import Floats, Integers
 
 
-def _make_scratch(n_nodes: int) -> TreeScratch:
-    """Return zeros, which take memory only where they are written to."""
-    return TreeScratch(
-        marks=np.zeros(1, np.int64),
-        reached=np.empty(n_nodes, np.int64),
-        seen=np.zeros(n_nodes, np.int64),
-        sums=np.empty(n_nodes),
-        are_reached=np.zeros(n_nodes, np.bool_),
-        stack=np.empty(n_nodes, np.int64),
-    )
+def _run(
+    kernel: Callable[..., None],
+    inputs: tuple[Any, ...],
+    tree: Tree,
+    outputs: Any,
+    n_jobs: int | None,
+) -> None:
+    """Run a kernel over blocks of documents; the first of its inputs has a row for each."""
+    n_nodes = len(tree.depths)
+
+    def run_block(first: int, last: int) -> None:
+        scratch = TreeScratch(  # zeros, which take memory only where they are written to
+            marks=np.zeros(1, np.int64),
+            reached=np.empty(n_nodes, np.int64),
+            seen=np.zeros(n_nodes, np.int64),
+            sums=np.empty(n_nodes),
+            are_reached=np.zeros(n_nodes, np.bool_),
+            stack=np.empty(n_nodes, np.int64),
+        )
+        kernel(*inputs, Block(first, last), scratch, outputs)
+
+    parallel_for(run_block, uniform_work(len(inputs[0])), n_jobs)
 
 
 def find_best_by_depth(
@@ -37,13 +50,7 @@ def find_best_by_depth(
     Both of shape (n_documents, n_levels).
     """
     best = TopK(np.empty((len(nodes), n_levels), np.int64), np.empty((len(nodes), n_levels)))
-    parallel_for(
-        lambda first, last: kernels.find_best_by_depth(
-            nodes, shares, tree, Block(first, last), _make_scratch(len(tree.depths)), best
-        ),
-        uniform_work(len(nodes)),
-        n_jobs,
-    )
+    _run(kernels.find_best_by_depth, (nodes, shares, tree), tree, best, n_jobs)
     return best.classes, best.scores
 
 
@@ -55,13 +62,7 @@ def rank_level(
     A candidate that is not as deep counts as itself.
     """
     top = TopK(np.empty((len(nodes), k), np.int64), np.empty((len(nodes), k)))
-    parallel_for(
-        lambda first, last: kernels.rank_level(
-            nodes, shares, tree, level, Block(first, last), _make_scratch(len(tree.depths)), top
-        ),
-        uniform_work(len(nodes)),
-        n_jobs,
-    )
+    _run(kernels.rank_level, (nodes, shares, tree, level), tree, top, n_jobs)
     return top.classes, top.scores
 
 
@@ -70,11 +71,5 @@ def contain_ancestors(
 ) -> NDArray[np.bool_]:
     """Return which nodes of each row are the first node of the row or one of its ancestors."""
     found: NDArray[Any] = np.empty(nodes.shape, np.bool_)
-    parallel_for(
-        lambda first, last: kernels.contain_ancestors(
-            starts, nodes, tree, Block(first, last), _make_scratch(len(tree.depths)), found
-        ),
-        uniform_work(len(nodes)),
-        n_jobs,
-    )
+    _run(kernels.contain_ancestors, (starts, nodes, tree), tree, found, n_jobs)
     return found

@@ -3,6 +3,7 @@
 `teacher`    `Teacher`: one method for each kind of change
 `opening`    `load`; a model file with its journal, and what other processes did to them
 `log`        changes as numbers, and as rows of a journal
+`refiner`    refining in the background
 `refined`    what a `refine` learned, in a file of its own until the journal is folded in
 `versions`   changes made against a version; followers of a journal
 `documents`  documents and labels as a caller gives them

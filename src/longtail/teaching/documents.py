@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from longtail._columns import align_labels, as_labels, show_label
+from longtail._columns import align_labels, as_labels, as_plain, show_label
 from longtail._constants import MAX_LABEL
-from longtail._labels import LabelSets, as_sets, replicate
+from longtail._labels import LabelSets, are_label_sets, as_sets, replicate
 from longtail._records import write_documents
 from longtail._words import count
 from longtail.estimators import text_state
 from longtail.exceptions import DocumentError
-from longtail.model.edits import Forget, Recalibrate, Teach
+from longtail.model.edits import Edit, Forget, Recalibrate, Teach
 from longtail.model.embeddings import GivenDocuments
 from longtail.model.entry import Changes, Entry
 from longtail.sparse import CountMatrix, check_sparse
@@ -49,13 +49,6 @@ class Given(NamedTuple):
         return Given(self.documents[:n], self.labels[:n])
 
 
-class Prepared(NamedTuple):
-    """An entry that a model can take in, and the vocabulary that has its new terms."""
-
-    entry: Entry
-    vocabulary: Vocabulary | None = None
-
-
 def read_documents(model: Any, documents: Any, labels: Any) -> Given:
     """Return documents and labels, or say what is wrong with them.
 
@@ -67,7 +60,7 @@ def read_documents(model: Any, documents: Any, labels: Any) -> Given:
     ValueError, TypeError
         If they are not what the model takes, or there is not one label for each document.
     """
-    if _are_sets(labels):
+    if are_label_sets(labels):
         return _read_sets(model, documents, as_sets(labels))
     # A list of strings and numbers would become an array of strings, as wide as the longest.
     named = labels if isinstance(labels, list | tuple) else np.asarray(labels).tolist()
@@ -83,8 +76,17 @@ def read_documents(model: Any, documents: Any, labels: Any) -> Given:
     return Given(checked, [plain_label(label) for label in named])
 
 
-def prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
-    """Return the entry by which documents are taught, forgotten or compared with what is said.
+def change_documents(
+    model: Any, action: str, given: Given, change_number: int
+) -> tuple[Entry, Any]:
+    """Teach or forget documents in a copy of a model, or compare them with what it says.
+
+    Returns
+    -------
+    entry : Entry
+        The change as numbers.
+    model : estimator
+        With the change.
 
     Raises
     ------
@@ -92,15 +94,14 @@ def prepare(model: Any, action: str, given: Given, change_number: int) -> Prepar
         Which of several documents cannot be forgotten, and why.
     """
     try:
-        return _prepare(model, action, given, change_number)
+        return _change(model, action, given, change_number)
     except UNFIT as error:
         if action != "forget" or len(given.labels) < 2:
             raise
-        document, reason = find_refused(model, given, change_number, error)
-        raise DocumentError(document, reason) from None
+        raise DocumentError(*_find_refused(model, given, change_number, error)) from None
 
 
-def find_refused(
+def _find_refused(
     model: Any, given: Given, change_number: int, error: Exception
 ) -> tuple[int, Exception]:
     """Return the first document that a model does not forget, and why: by bisection.
@@ -111,18 +112,24 @@ def find_refused(
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            found = _prepare(model, "forget", given.first(middle), change_number)
-            copy.copy(model)._take_changes(Changes.of(found.entry))
+            _change(model, "forget", given.first(middle), change_number)
             low = middle
         except UNFIT as reason:
             high, error = middle, reason
     return low, error
 
 
-def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepared:
-    labels = _as_labels(model, given.labels)
+def _change(model: Any, action: str, given: Given, change_number: int) -> tuple[Entry, Any]:
+    edit, vocabulary = _make_edit(model, action, given)
+    entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
+    return entry, copy.copy(model)._take_changes(Changes.of(entry), vocabulary)
+
+
+def _make_edit(model: Any, action: str, given: Given) -> tuple[Edit, Vocabulary | None]:
+    """Return the edit, and the vocabulary that has its new terms."""
+    labels, state = _as_labels(model, given.labels), model._fitted()
     if not model.takes_texts:
-        if getattr(model._fitted(), "n_dimensions", None) is not None:
+        if getattr(state, "n_dimensions", None) is not None:
             raise ValueError(
                 "this model of counts has embeddings, which a journal takes of texts alone: use "
                 "its partial_fit and forget, or a TextClassifier with an embedder."
@@ -130,27 +137,24 @@ def _prepare(model: Any, action: str, given: Given, change_number: int) -> Prepa
         X, labels = model._without_names()._check_input(given.documents, labels, reset=False)
         if action != "recalibrate":
             X, labels = replicate(X, labels)
-        edit = {"teach": Teach, "forget": Forget, "recalibrate": Recalibrate}[action]
-        edited = edit(CountMatrix.from_matrix(X), labels)
-        return Prepared(edited.entry(model, model._fitted(), change_number))
-    state = model._fitted()
-    template, inner = state.template, state.model
+        kind = {"teach": Teach, "forget": Forget, "recalibrate": Recalibrate}[action]
+        return kind(CountMatrix.from_matrix(X), labels), None
     if action == "teach":
         taught, vocabulary = text_state.teach(state, given.documents, labels, n_jobs=model.n_jobs)
         assert taught is not None  # there is a document
-        return Prepared(taught.entry(template, inner, change_number), vocabulary)
+        return taught, vocabulary
     if action == "forget":
         forgotten = text_state.forget(state, given.documents, labels, model.n_jobs)
         assert forgotten is not None
-        return Prepared(forgotten.entry(template, inner, change_number))
+        return forgotten, None
     counted = state.vocabulary.count(given.documents, model.n_jobs)
     counts = GivenDocuments(counted, state.embed(given.documents)).to_counts()
-    return Prepared(Recalibrate(counts, labels).entry(template, inner, change_number))
+    return Recalibrate(counts, labels), None
 
 
 def plain_label(label: Any) -> str | int | float:
     """Return a label as JSON knows it."""
-    value = label.item() if isinstance(label, np.generic) else label
+    value = as_plain(label)
     if not isinstance(value, str | int | float) or value != value:
         raise TypeError(f"a label must be a string or a number; got {label!r}.")
     if isinstance(value, str) and len(value) > MAX_LABEL:
@@ -159,13 +163,6 @@ def plain_label(label: Any) -> str | int | float:
             f"{len(value):,}."
         )
     return value
-
-
-def _are_sets(labels: Any) -> bool:
-    """Return whether labels are lists or an indicator matrix."""
-    if isinstance(labels, list | tuple):
-        return any(isinstance(label, list | tuple | set | frozenset) for label in labels)
-    return len(getattr(labels, "shape", (0,))) == 2
 
 
 def _read_sets(model: Any, documents: Any, labels: LabelSets) -> Given:
@@ -217,19 +214,9 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
         raise ValueError("labels must be all strings or all numbers")
     kind = model.classes_.dtype
     if labels and isinstance(labels[0], str) and kind.kind == "U":
-        return align_labels(as_labels(labels, most_padding=_MAX_PADDING), model.classes_)
+        return align_labels(as_labels(labels, max_padding=_MAX_PADDING), model.classes_)
     given = np.array(labels, dtype=object if kind.kind == "O" else None)
     if given.dtype.kind in "iufb" and kind.kind in "iufb":
         cast = given.astype(kind)
         return cast if np.array_equal(cast, given) else given
     return given
-
-
-__all__ = [
-    "Given",
-    "Prepared",
-    "find_refused",
-    "plain_label",
-    "prepare",
-    "read_documents",
-]

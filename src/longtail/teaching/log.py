@@ -8,7 +8,7 @@ in its bounds before a kernel sees it.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -34,21 +34,11 @@ OF_FLAGSHIP = ("describe", "recalibrate", "refine", *parents.ACTIONS)
 
 @dataclass(frozen=True)
 class Ledger:
-    """Which changes of a journal there are, and which of them are live.
+    """Which changes of a journal there are, and which of them are live."""
 
-    Attributes
-    ----------
-    actions : dict of int to str
-        What each change does, by its number, ascending.
-    undos : tuple of Change
-        Those that take others back.
-    live : frozenset of int
-        Numbers of those in effect.
-    """
-
-    actions: dict[int, str]
-    undos: tuple[Change, ...]
-    live: frozenset[int]
+    actions: dict[int, str]  # what each change does, by its number, ascending
+    undos: tuple[Change, ...]  # those that take others back
+    live: frozenset[int]  # numbers of those in effect
 
     @classmethod
     def of(cls, changes: Sequence[Change]) -> Ledger:
@@ -62,8 +52,7 @@ class Ledger:
         actions, undos = {**self.actions, **new}, (*self.undos, *undos)
         if len(undos) == len(self.undos):
             return Ledger(actions, undos, self.live | new.keys())
-        undone = actions.keys() - _live_after(actions.keys(), undos)
-        return Ledger(actions, undos, frozenset(actions.keys() - undone))
+        return Ledger(actions, undos, find_live(actions, undos))
 
     @property
     def in_effect(self) -> set[int]:
@@ -79,25 +68,14 @@ class Ledger:
         return max(refined, default=0)
 
 
-def _live_after(change_numbers: Iterable[int], undos: Sequence[Change]) -> set[int]:
-    """Return the numbers that no live undo takes back."""
-    live_undos = find_live(undos)
-    undone = {n for undo in undos if undo.number in live_undos for n in undo.facts["changes"]}
-    return set(change_numbers) - undone
-
-
 # ---- entries as rows
 
 
 def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     """Return the rows of a change.
 
-    Parameters
-    ----------
-    entry : Entry
-        Its numbers.
-    shown : dict
-        What is shown of it: documents and labels as they were given, or the names of an edit.
+    `shown` is what people see of it: documents and labels as they were given, or the names of an
+    edit.
     """
     if entry.action in ("teach", "forget"):
         return list(_document_rows(entry, shown))
@@ -112,6 +90,8 @@ def as_rows(entry: Entry, shown: dict[str, Any]) -> list[Row]:
     classes = [*entry.class_ids.tolist(), *([entry.into] if entry.into >= 0 else [])]
     counts = entry.counts
     sizes = np.diff(counts.indptr) if counts.n_documents else np.zeros(0, np.int64)
+    if entry.action == "describe":
+        shown = shown | {"is_new": bool(entry.new_classes)}
     shown = shown | _embedding_facts(counts)
     return [Row(_int64(classes), _int64(sizes), *_encode_counts(counts), encode(shown))]
 
@@ -202,23 +182,14 @@ def _encode_counts(counts: CountMatrix) -> tuple[bytes, bytes]:
 
 
 class Bounds(NamedTuple):
-    """What the numbers of an entry may be.
+    """Bounds of the numbers of an entry."""
 
-    Attributes
-    ----------
-    n_ids, n_terms : int
-        How many persistent ids of classes and terms there are before it.
-    takes_texts, learns : bool
-        Whether terms may enter, and whether there are class texts, outcomes and refinements.
-    n_dimensions : int or None
-        Of the embeddings that documents and class texts must have; None where they have none.
-    """
-
+    # How many persistent ids of classes and terms there are before it.
     n_ids: int
     n_terms: int
-    takes_texts: bool
-    learns: bool
-    n_dimensions: int | None = None
+    takes_texts: bool  # whether terms may enter
+    learns: bool  # whether there are class texts, outcomes and refinements
+    n_dimensions: int | None = None  # of documents and class texts that must have embeddings
 
 
 def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
@@ -238,12 +209,14 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
             continue
         if change.action in OF_FLAGSHIP and not bounds.learns:
             raise misfit(change, "models of this kind have nothing of it")
+        of_rows = change.facts_of_rows  # decoded once: a journal has thousands
         if change.action in ("teach", "forget"):
-            entry = _read_taught(change, *next(documents), n_ids)
+            entry = _read_taught(change, of_rows[0], *next(documents), n_ids)
         else:
-            entry = _read_edit(change, n_ids)
+            entry = _read_edit(change, of_rows[0], n_ids)
         if entry.counts.n_documents:
-            entry = _with_embeddings(change, entry, bounds.n_dimensions)
+            given = [facts.get("embeddings") for facts in of_rows]
+            entry = _with_embeddings(change, entry, given, bounds.n_dimensions)
         n_ids += len(entry.new_classes)
         if entry.new_terms is not None:
             if not bounds.takes_texts:
@@ -252,10 +225,25 @@ def read_entries(changes: Sequence[Change], bounds: Bounds) -> list[Entry]:
         entries.append(entry)
         limits.append((n_ids, n_terms))
     known = {change.number: change for change in changes}
+    wrong = _find_unsound(entries)
+    if wrong is not None:
+        raise misfit(known[wrong.number], "what it observed is out of bounds")
     fault = _find_fault(entries, np.array(limits, np.int64).reshape(-1, 2))
     if fault is not None:
         raise misfit(known[entries[fault[0]].number], fault[1])
     return entries
+
+
+def _find_unsound(entries: Sequence[Entry]) -> Entry | None:
+    """Return the first entry that observed what cannot be; all are looked at together first."""
+    found = [entry for entry in entries if isinstance(entry.learned, Observed)]
+    if not found:
+        return None
+    seen = [entry.learned for entry in found]
+    documents, sums = [one.documents for one in seen], [one.sums for one in seen]
+    if Observed(np.concatenate(documents), np.stack(sums)).is_sound():
+        return None
+    return next(entry for entry in found if not entry.learned.is_sound())
 
 
 def misfit(change: Change, reason: object) -> Exception:
@@ -263,11 +251,10 @@ def misfit(change: Change, reason: object) -> Exception:
     return change.error(f"({change.action}) does not fit the model: {reason}")
 
 
-def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids: int) -> Entry:
+def _read_taught(
+    change: Change, facts: dict[str, Any], class_ids: Integers, counts: CountMatrix, n_ids: int
+) -> Entry:
     """Return an entry of documents, with the classes and terms that begin with it."""
-    if not change.rows[0].facts:
-        return Entry(change.number, change.action, class_ids, counts)
-    facts = change.facts
     new = {n_ids + i: label for i, label in enumerate(facts.get("classes", ()))}
     terms = _read_terms(change, facts.get("terms", ()))
     return Entry(
@@ -277,25 +264,23 @@ def _read_taught(change: Change, class_ids: Integers, counts: CountMatrix, n_ids
         counts,
         new_classes=new,
         new_terms=terms,
-        learned=_read_observed(change, facts.get("observed", ())),
+        learned=_read_observed(facts.get("observed", ())),
     )
 
 
-def _read_observed(change: Change, given: Sequence[list[float]]) -> Observed | None:
+def _read_observed(given: Sequence[list[float]]) -> Observed | None:
     """Return what was observed of documents before they were taught."""
     if not given:
         return None
     sums, *rows = given
     documents = np.array(rows, np.float64).reshape(len(rows), N_OBSERVED)
-    seen = Observed(documents, np.array(sums, np.float64))
-    if not seen.is_sound():
-        raise misfit(change, "what it observed is out of bounds")
-    return seen
+    return Observed(documents, np.array(sums, np.float64))
 
 
-def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> Entry:
+def _with_embeddings(
+    change: Change, entry: Entry, given: Sequence[str | None], n_dimensions: int | None
+) -> Entry:
     """Return an entry with the embeddings of its documents or of its text."""
-    given = [facts.get("embeddings") for facts in change.facts_of_rows]
     if n_dimensions is None:
         if any(given):
             raise misfit(change, "it has embeddings, and the model has none")
@@ -313,18 +298,17 @@ def _with_embeddings(change: Change, entry: Entry, n_dimensions: int | None) -> 
     return replace(entry, counts=replace(entry.counts, embeddings=vectors))
 
 
-def _read_edit(change: Change, n_ids: int) -> Entry:
+def _read_edit(change: Change, facts: dict[str, Any], n_ids: int) -> Entry:
     """Return an entry without documents; its numbers are not checked yet."""
-    action, facts = change.action, change.facts if change.rows[0].facts else {}
-    classes = _array(change, "classes", "<i8")
+    action, classes = change.action, _array(change, "classes", "<i8")
     if action == "recalibrate":
         return Entry(change.number, action, learned=_read_outcomes(change, classes))
     if action == "refine":
         return Entry(change.number, action, classes, learned=facts)
-    if action in parents.ACTIONS and facts:
+    if action in parents.ACTIONS:
         given = _read_parents(change, facts, classes, n_ids)
         return Entry(change.number, action, given.ids[given.ids >= 0], learned=given)
-    if not facts or len(classes) != (2 if action == "merge" else 1):
+    if len(classes) != (2 if action == "merge" else 1):
         raise change.error(f"has the action {action}, but what it needs is missing")
     entry = Entry(change.number, action, classes[:1])
     if action == "rename":
@@ -334,9 +318,9 @@ def _read_edit(change: Change, n_ids: int) -> Entry:
     if action == "describe":
         new = {n_ids: facts["label"]} if facts["is_new"] else {}
         [row] = change.rows
-        counts = NO_ROWS
-        if row.sizes:  # one text
-            [(_, counts)] = _read_documents([replace(change, rows=(row,))])
+        if not row.sizes:  # the text is taken away
+            return replace(entry, new_classes=new, text="")
+        [(_, counts)] = _read_documents([replace(change, rows=(row,))])
         return replace(entry, counts=counts, new_classes=new, text=facts["text"])
     return entry
 

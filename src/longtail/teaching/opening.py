@@ -17,35 +17,31 @@ from typing import Any
 
 import numpy as np
 
-from longtail.estimators.loading import Classifier
+from longtail.estimators.loading import AnyClassifier
 from longtail.exceptions import ModelFileError
 from longtail.model import parents
-from longtail.model.edits import overlay_of
 from longtail.model.entry import Changes, Entry
-from longtail.model.overlay import RefusedError
+from longtail.model.overlay import RefusedError, overlay_of
 from longtail.model.parents import CycleError
 from longtail.store.changes import Change
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal, journal_path, read_journal
+from longtail.store.journal import (
+    Journal,
+    JournalContents,
+    JournalReader,
+    check_same_model,
+    journal_path,
+    read_journal,
+)
 from longtail.store.journal_rows import Header
-from longtail.store.overview import check_same_model
 from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import Memory, open_file, open_refined
 
-__all__ = [
-    "State",
-    "advance",
-    "attach",
-    "catch_up",
-    "find_concerned",
-    "load",
-    "open_state",
-    "take_all",
-]
 
-
-def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None) -> Classifier:
+def load(
+    path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None
+) -> AnyClassifier:
     """Open a model that `save` wrote, with all that it was taught since.
 
     Parameters
@@ -76,7 +72,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = N
     RuntimeWarning
         If a crash left an unfinished record at the end of the journal; it was never acknowledged.
     """
-    model: Classifier = open_state(path, verify).model
+    model: AnyClassifier = open_state(path, verify).model
     if embedder is not None:
         model._use_embedder(embedder)
     return model
@@ -99,7 +95,7 @@ class State:
 
     @property
     def is_attached(self) -> bool:
-        """Whether the journal goes on; otherwise it is begun anew with the next change."""
+        """Whether the journal continues; otherwise the next change begins a new one."""
         return self.header is not None and self.header.model == self.checksum
 
 
@@ -127,14 +123,30 @@ def _open(
     path: str | os.PathLike[str], verify: bool, journal: Journal | None, memory: Memory | None
 ) -> State:
     """Open a model file and take in its journal."""
+    read = partial(read_journal, journal_path(path)) if journal is None else journal.read
     while True:
-        checksum = read_checksum(path)
-        read = partial(read_journal, journal_path(path)) if journal is None else journal.read
-        contents = read()
-        model = open_file(path, memory, verify=verify)
-        # Another process may have replaced the file meanwhile; then all is read again.
+        checksum, contents = read_checksum(path), read()
+        try:
+            state = _take_journal(Path(path), checksum, contents, verify, memory)
+        except (ModelFileError, FileNotFoundError):
+            if read_checksum(path) == checksum and read() == contents:
+                raise
+            continue
+        # Another process may have replaced the file meanwhile, and removed those of refinements;
+        # then all is read again.
         if read_checksum(path) == checksum:
-            break
+            return state
+
+
+def _take_journal(
+    path: Path,
+    checksum: str,
+    contents: JournalContents | None,
+    verify: bool,
+    memory: Memory | None,
+) -> State:
+    """Return the state of the model file that is there with what its journal held."""
+    model = open_file(path, memory, verify=verify)
     if contents is None:
         return State(model, checksum, None, memory=memory)
     check_same_model(path, contents, checksum)
@@ -143,7 +155,7 @@ def _open(
     changes = contents.changes
     with naming(changes):
         opened = State(model, checksum, contents.header, memory=memory)
-        return take_all(Path(path), opened, changes, verify)
+        return take_all(path, opened, changes, verify)
 
 
 def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool = False) -> State:
@@ -177,7 +189,7 @@ def bounds_of(model: Any) -> Bounds:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the collector of garbage from looking at thousands of entries, none of which is any."""
+    """Pause garbage collection, which would scan thousands of live entries in vain."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -254,25 +266,27 @@ def advance(
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
     """Return the state with what other processes have done since; the journal is locked."""
-    header = journal.header()
     if read_checksum(path) != state.checksum:
         return open_state(path, True, journal, state.memory)
+    return take_news(journal, state) or open_state(path, False, journal, state.memory)
+
+
+def take_news(journal: JournalReader, state: State) -> State | None:
+    """Return the state with what is new in its journal; None where all must be opened again."""
+    header = journal.header()
     if header == state.header:
         return state
     if header is None or not state.is_attached or header.model != state.checksum:
-        return open_state(path, False, journal, state.memory)
+        return None
     try:
         news = journal.read(state.header)
-        found = None
-        if news is not None:
-            found = advance(state, news.header, news.changes, journal.read_some)
-    except (ModelFileError, RefusedError):  # begun anew by another process, or damaged
-        return open_state(path, False, journal, state.memory)
-    return found or open_state(path, False, journal, state.memory)
+        return None if news is None else advance(state, header, news.changes, journal.read_some)
+    except (ModelFileError, RefusedError):  # restarted by another process, or damaged
+        return None
 
 
 def attach(journal: Journal, state: State) -> Header:
-    """Return the header of the journal, begun anew where it does not belong to the model file."""
+    """Return the header of the journal; restart one that does not belong to the model file."""
     if state.header is not None and state.is_attached:
         return state.header
     return journal.restart(state.header, state.checksum)

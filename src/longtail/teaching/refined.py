@@ -1,4 +1,4 @@
-"""What a `refine` learned: a base of its own, in a file beside the model file.
+"""The result of a `refine`: a new base, in a file beside the model file.
 
 In: a model with its changes. Out: the file, and the entry that names it; or the model that the file
 and the changes since make. The model file stays as it is until the journal is folded into it, so a
@@ -18,37 +18,30 @@ import numpy as np
 
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
-from longtail.model.edits import Refine, overlay_of
+from longtail.model.edits import Refine
 from longtail.model.entry import Changes, Entry
+from longtail.model.overlay import overlay_of
 from longtail.sparse import append_constant
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
 from longtail.store.files import sync_folder
-from longtail.store.journal import Journal, refined_path
+from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching.log import Ledger
-from longtail.training.changing import derive, merge_learned, name_again
+from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
 Memory = Literal["auto", "never"]
 
-AUTOMATIC = "auto"  # by whom a refinement is that nobody asked for
+AUTOMATIC = "auto"  # author of a refinement that the teacher began by itself
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
 # undoing all: then the model is the model file with its changes.
 N_KEPT = 2
 
 
 class Refined(NamedTuple):
-    """A refined model in a file of its own.
+    """A refined model in a file of its own."""
 
-    Attributes
-    ----------
-    path : Path
-        The file, as long as it has no number.
-    row : Row
-        What the journal says of it.
-    """
-
-    path: Path
-    row: Row
+    path: Path  # the file, as long as it has no number
+    row: Row  # what the journal says of it
 
 
 def open_file(path: str | os.PathLike[str], memory: Memory | None, *, verify: bool) -> Any:
@@ -58,18 +51,9 @@ def open_file(path: str | os.PathLike[str], memory: Memory | None, *, verify: bo
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
-    """Refine a copy of a model and write what it is then.
+    """Refine a model, which only the caller holds, and write it; `live` are its changes.
 
-    Parameters
-    ----------
-    beside : Path
-        Where to.
-    model : estimator
-        Nobody else's.
-    live : iterable of int
-        The changes that it has.
-    until : int
-        The last change that there was.
+    `until` is the last change that there was.
     """
     row_ids = overlay_of(model._arrays).ids
     model._apply(Refine())
@@ -85,13 +69,23 @@ def put_in_place(journal: Journal, refined: Refined, change_number: int) -> None
     sync_folder(target.parent)
 
 
-def drop_superseded(path: Path, changes: Sequence[Change], ledger: Ledger) -> None:
-    """Remove the files of automatic refinements but the last ones; see `N_KEPT`."""
-    automatic = [c.number for c in changes if c.action == "refine" and c.by == AUTOMATIC]
-    live = sorted(n for n in ledger.live if ledger.actions[n] == "refine")
-    for change_number in automatic:
-        if change_number not in live[-N_KEPT:]:
-            refined_path(path, change_number).unlink(missing_ok=True)
+def drop_superseded(path: Path, changes: Sequence[Change]) -> None:
+    """Remove files of refinements that are not needed; the journal is held.
+
+    Those of automatic ones but the last, see `N_KEPT`; and those that no change names, because
+    whoever made them was stopped before the journal had it.
+
+    Raises
+    ------
+    OSError
+        If one cannot be removed.
+    """
+    made = {c.number: c.by for c in changes if c.action == "refine"}
+    live = sorted(n for n in Ledger.of(changes).live if n in made)
+    kept = {n for n, by in made.items() if by != AUTOMATIC} | {*live[-N_KEPT:]}
+    for file in find_refined(path):
+        if file not in {refined_path(path, change_number) for change_number in kept}:
+            file.unlink(missing_ok=True)
 
 
 def open_refined(
@@ -106,26 +100,13 @@ def open_refined(
     """Return the model after the changes of a journal of which a `refine` is live.
 
     And the number of the last change that its base has: it can be taken back by opening alone.
-
-    Parameters
-    ----------
-    path : Path
-        The model file.
-    base : estimator
-        What it holds; nobody else's.
-    entries : sequence of Entry
-        Of all changes.
-    ledger : Ledger
-        Says which are live.
-    verify : bool
-        Compare the arrays with their checksums.
-    memory : {"auto", "never"}, optional
-        As for `Teacher`; None where only what the file keeps is kept.
+    `base`, which only the caller holds, is the model of the file; `entries` are all changes;
+    `memory` is what a `Teacher` was told.
 
     Raises
     ------
     ModelFileError
-        If the file is missing, or not the one that the journal names.
+        If the file of the `refine` is missing, or not the one that the journal names.
     """
     change_number = ledger.refined
     [entry] = [entry for entry in entries if entry.number == change_number]
@@ -161,9 +142,9 @@ def _find_hidden(
     renamed = {int(e.class_ids[0]): e.label for e in live if e.action == "rename"}
     gone = {int(e.class_ids[0]) for e in live if e.action in ("merge", "remove")}
     labels = {i: label for entry in entries for i, label in entry.new_classes.items()} | renamed
-    overlay, first = overlay_of(base._arrays), base._arrays.base
+    overlay = overlay_of(base._arrays)
     there = [i for i in missing if i not in gone]
-    return {i: labels[i] if i in labels else overlay.label_of(first, i) for i in there}
+    return {i: labels[i] if i in labels else overlay.label_of(i) for i in there}
 
 
 def _load(path: Path, entry: Entry, base: Any, memory: Memory | None, *, verify: bool) -> Any:
@@ -210,13 +191,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     Texts that classes were given later are weighted by it, as they are where nothing was undone.
     """
     overlay = overlay_of(model._arrays)
-    ids, hidden = overlay.ids, overlay.hidden_labels(model._arrays.base)
-    edited = [(row, overlay.edits.get(class_id)) for row, class_id in enumerate(ids.tolist())]
-    texts = [
-        (row, edits.text)
-        for row, edits in edited
-        if edits is not None and edits.text is not None and max(edits.texts) > entry.number
-    ]
+    ids, hidden = overlay.ids, overlay.hidden_labels()
+    texts = [(row, text) for row, text in overlay.texts(ids) if text.number > entry.number]
     rows = np.full(overlay.n_ids, -1)
     rows[entry.class_ids] = np.arange(len(entry.class_ids))
     learned = refined._arrays
@@ -233,7 +209,7 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
             term_weights=append_constant(learned.term_weights, n_new, 1.0),
             feature_weights=learned.feature_weights,
             residuals=learned.residuals.gather(found),
-            calibrator=learned.calibrator,
+            calibrator=learned.calibrator.move_classes(overlay.outer_ids[entry.class_ids]),
             pruning=learned.pruning.grow_terms(merged.statistics.n_terms),
             check=learned.check,
             stale=merged.stale | (found < 0),
@@ -251,3 +227,8 @@ def _adopt(model: Any, refined: Any, entry: Entry) -> None:
     else:
         model._swap(adopt)
     model._over(ids, overlay.n_ids, hidden)
+    # Those that have no documents now may be taught again.
+    kept = np.array([class_id for class_id in hidden if rows[class_id] >= 0], np.int64)
+    if len(kept):
+        residuals = learned.residuals.gather(rows[kept])
+        model._change_arrays(lambda state: keep_hidden(state, kept, residuals))

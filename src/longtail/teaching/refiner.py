@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from longtail.teaching.opening import State
     from longtail.teaching.teacher import Teacher
 
-NICENESS = 10  # of the thread, where a thread can have one of its own (Linux)
+NICENESS = 10  # of the thread, where each thread has its own (Linux)
 
 _LOGGER = logging.getLogger("longtail")
 
@@ -37,29 +37,18 @@ def is_due(state: State) -> bool:
 
 
 class Refiner:
-    """One thread at most that refines the model of a teacher.
-
-    Parameters
-    ----------
-    path : Path
-        The model file, for the log.
-
-    Attributes
-    ----------
-    is_wanted : bool
-        Whether what is under way shall take effect.
-    """
+    """One thread at most that refines the model of a teacher."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.is_wanted = True
+        self._path = path  # of the model file, for the log
+        self.is_wanted = True  # whether what is under way shall take effect
         self._begun: tuple[int, threading.Thread] | None = None
 
     def look(self, teacher: Teacher) -> None:
         """Begin to refine if that is due and nothing is under way; returns at once."""
         if self._is_busy() or not is_due(teacher._state):
             return
-        # The thread must not keep a teacher that nobody has any more.
+        # The thread must not keep a teacher alive.
         self.is_wanted = True
         thread = threading.Thread(
             target=_refine, args=(ref(teacher), self._path), name="longtail-refine", daemon=True
@@ -89,7 +78,7 @@ def _refine(teacher_ref: Any, path: Path) -> None:
         return
     try:
         change_number = teacher._refine_beside()
-    except Exception as error:  # a thread has nobody to tell
+    except Exception as error:  # nobody would catch it
         _LOGGER.warning("%s was not refined: %s", path, error)
         return
     if change_number:

@@ -10,26 +10,26 @@ from __future__ import annotations
 import copy
 import numbers as number_types
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from longtail._words import count
-from longtail.estimators.loading import Classifier
+from longtail.estimators.loading import AnyClassifier
 from longtail.estimators.text_state import describe
-from longtail.exceptions import DocumentError, ModelFileError
+from longtail.exceptions import ModelFileError
 from longtail.model.edits import Edit, Merge, Move, Remove, Rename, SetHierarchy, as_list
 from longtail.model.entry import Changes, Entry
 from longtail.model.overlay import RefusedError
 from longtail.store.changes import Change, Row, encode
 from longtail.store.container import read_checksum
-from longtail.store.journal import Journal
+from longtail.store.forking import Turn
+from longtail.store.journal import Journal, refined_path, waiting_changes
 from longtail.store.journal_rows import Header
-from longtail.store.overview import waiting_changes
-from longtail.teaching.documents import UNFIT, find_refused, plain_label, prepare, read_documents
+from longtail.teaching.documents import change_documents, plain_label, read_documents
 from longtail.teaching.log import Ledger, as_rows
 from longtail.teaching.opening import (
     State,
@@ -51,8 +51,6 @@ from longtail.teaching.refined import (
 )
 from longtail.teaching.refiner import Refiner, is_due
 
-__all__ = ["Teacher"]
-
 Result = TypeVar("Result")
 
 
@@ -60,8 +58,10 @@ class Teacher:
     """Change a saved model, durably: every change is on the disk before it has an effect.
 
     Several processes may teach the same model; each sees the others' changes before it makes its
-    own. Threads may share a teacher. Every method that changes something returns when the change is
-    durable, and raises an error with model and journal as they were otherwise.
+    own. Threads may share a teacher. A method that makes a change returns its number once it is
+    durable, and raises an error with model and journal as they were otherwise. It does to the
+    model what the model's own method of that name does, `teach` what `partial_fit` does. `by` says
+    who makes the change; the journal keeps it.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Teacher:
         self._path = Path(path)
         self._refiner = Refiner(self._path) if refine == "auto" else None
         self._embedder = embedder
-        self._turns: tuple[int, threading.RLock] = (os.getpid(), threading.RLock())
+        self._turn = Turn()
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
         self._state = open_state(path, verify, memory=memory)
@@ -138,20 +138,12 @@ class Teacher:
         self._current = with_encoder(state, self._embedder)
 
     @property
-    def _turn(self) -> threading.RLock:
-        """The lock among threads; a forked process has one of its own."""
-        pid, lock = self._turns
-        if pid != os.getpid():
-            self._turns = (os.getpid(), lock := threading.RLock())
-        return lock
-
-    @property
-    def model(self) -> Classifier:
+    def model(self) -> AnyClassifier:
         """The model with all changes; what the caller does to it stays with the caller."""
         state, shown = self._state, self._shown
         if shown is None or shown[0] is not state:
             shown = self._shown = state, copy.copy(state.model)
-        model: Classifier = shown[1]
+        model: AnyClassifier = shown[1]
         return model
 
     def __repr__(self) -> str:
@@ -159,7 +151,7 @@ class Teacher:
         return f"Teacher({str(self._path)!r}): {kind} of {count(n_classes, 'class')}"
 
     def teach(self, documents: Any, labels: Any, by: str | None = None) -> int:
-        """Add documents of known or new classes, as `partial_fit` does; all of them or none.
+        """Add documents of known or new classes; all of them or none.
 
         Parameters
         ----------
@@ -168,12 +160,7 @@ class Teacher:
         labels : array-like of shape (n_documents,), or label sets
             Their labels; lists of labels, or an indicator matrix, for a model with label sets.
         by : str, optional
-            Who teaches; kept in the journal.
-
-        Returns
-        -------
-        int
-            The number of the change.
+            Who teaches.
         """
         return self._record(_with_documents("teach", documents, labels), by)
 
@@ -184,21 +171,14 @@ class Teacher:
 
         Parameters
         ----------
-        documents : list of str, or matrix of shape (n_documents, n_terms)
-            The same as when they were added.
-        labels : array-like of shape (n_documents,), or label sets
-            The same as when they were added; of a label set, those to forget.
+        documents, labels
+            The same as when they were added; of a label set, the labels to forget.
         by : str, optional
-            Who says so; kept in the journal.
+            Who says so.
         erase : bool, default=False
             Leave no copy of the documents behind: the journal keeps them otherwise, so that this
             can be undone. All changes are folded into the model file, as by `compact`, and cannot
             be undone afterwards.
-
-        Returns
-        -------
-        int
-            The number of the change.
 
         Raises
         ------
@@ -209,24 +189,19 @@ class Teacher:
         return _fold(self, attempt) if erase else self._record(attempt, by)
 
     def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
-        """Give a class another label, which no class has; return the number of the change."""
-        shown = {"old": plain_label(old), "new": plain_label(new)}
-        return self._record(_with_edit(Rename(**shown), shown), by)
+        """Give a class another label, which no class has."""
+        return self._record(_with_edit(Rename(plain_label(old), plain_label(new))), by)
 
     def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
-        """Move all documents of one class into another; return the number of the change."""
-        shown = {"source": plain_label(source), "into": plain_label(into)}
-        return self._record(_with_edit(Merge(**shown), shown), by)
+        """Move all documents of one class into another."""
+        return self._record(_with_edit(Merge(plain_label(source), plain_label(into))), by)
 
     def remove_class(self, label: Any, by: str | None = None) -> int:
-        """Forget a class with all its documents; return the number of the change."""
-        shown = {"label": plain_label(label)}
-        return self._record(_with_edit(Remove(**shown), shown), by)
+        """Forget a class with all its documents."""
+        return self._record(_with_edit(Remove(plain_label(label))), by)
 
     def set_class_text(self, label: Any, text: str | None, by: str | None = None) -> int:
         """Give a class of a model of texts another name or description, or with None take it away.
-
-        As the model's own `set_class_text`; return the number of the change.
 
         Raises
         ------
@@ -237,22 +212,23 @@ class Teacher:
             raise ValueError(f"{type(self.model).__name__} keeps no texts of classes.")
         if text is not None and not isinstance(text, str):
             raise ValueError(f"text must be a string or None; got {text!r}.")
-        return self._record(_with_text(plain_label(label), text or ""), by)
+        named = plain_label(label)
+
+        def edit(model: Any) -> Edit:
+            return describe(model._fitted(), named, text, model.n_jobs)
+
+        return self._record(_with_edit(edit), by)
 
     def set_hierarchy(self, hierarchy: Any, by: str | None = None) -> int:
-        """Give the classes parents, as the model's own method; return the number of the change."""
+        """Give the classes parents."""
         self._check_takes_parents()
-        return self._record(_with_edit(SetHierarchy(hierarchy), {}), by)
+        return self._record(_with_edit(SetHierarchy(hierarchy)), by)
 
     def move_class(self, label: Any, parents: Any, by: str | None = None) -> int:
-        """Give a class or an inner node other parents, as the model's own method.
-
-        Return the number of the change.
-        """
+        """Give a class or an inner node other parents."""
         self._check_takes_parents()
         edit = Move(plain_label(label), [plain_label(parent) for parent in as_list(parents)])
-        shown = {"label": edit.label, "parents": edit.parents}
-        return self._record(_with_edit(edit, shown), by)
+        return self._record(_with_edit(edit), by)
 
     def _check_takes_parents(self) -> None:
         if not hasattr(self.model, "set_hierarchy"):
@@ -261,22 +237,7 @@ class Teacher:
     def recalibrate(self, documents: Any, labels: Any, by: str | None = None) -> int:
         """Correct the probabilities by documents before they are taught.
 
-        As the model's own `recalibrate`. The journal keeps the documents, as it does when they are
-        taught.
-
-        Parameters
-        ----------
-        documents : list of str, or matrix of shape (n_documents, n_terms)
-            As for `teach`.
-        labels : array-like of shape (n_documents,)
-            Their labels; the model need not have them.
-        by : str, optional
-            Who says so; kept in the journal.
-
-        Returns
-        -------
-        int
-            The number of the change.
+        The journal keeps the documents, as it does when they are taught.
 
         Raises
         ------
@@ -297,7 +258,7 @@ class Teacher:
         return self._refiner is None or self._refiner.wait(timeout)
 
     def refine(self, by: str | None = None) -> int:
-        """Bring what all classes share up to date; return the number of the change.
+        """Bring what all classes share up to date.
 
         As the model's own `refine` without documents: document frequencies and collection model
         follow from the sums. It takes as long as rebuilding the index, and writes a file as large
@@ -327,10 +288,24 @@ class Teacher:
     def _take_refined(self, header: Header, refined: Refined, by: str | None) -> None:
         """Record a refined model, and let it be the model; the journal is held."""
         put_in_place(self._journal, refined, header.next_number)
-        self._journal.append(header, "refine", [refined.row], by)
+        try:
+            self._journal.append(header, "refine", [refined.row], by)
+        except OSError:  # the disk may be full: the file must not stay
+            self._drop_superseded()
+            raise
         self._state = open_state(self._path, False, self._journal, self._state.memory)
-        if by == AUTOMATIC:
-            drop_superseded(self._path, self._read(), self._state.ledger)
+        self._drop_superseded()
+
+    def _drop_superseded(self) -> None:
+        """Remove files of refinements that are not needed; what fails is left to the next one.
+
+        A change that was recorded, or refused, has let go of the journal: another process may have
+        a file in place already that it is about to record.
+        """
+        self._journal.release()
+        with suppress(OSError):
+            self._journal.begin()
+            drop_superseded(self._journal.model, self._read())
 
     def _refine_beside(self) -> int:
         """Refine what the model is now while others predict and teach; return the change.
@@ -365,14 +340,9 @@ class Teacher:
         n : int, default=1
             How many: the last ones in effect. Calling twice goes back twice.
         by : str, optional
-            Who says so; kept in the journal.
+            Who says so.
         numbers : sequence of int, optional
             Which ones, instead of the last `n`. The number of an undo brings back what it took.
-
-        Returns
-        -------
-        int
-            The number of this undo.
 
         Raises
         ------
@@ -388,6 +358,7 @@ class Teacher:
             header = attach(self._journal, state)
             row = Row(facts=encode({"changes": undone_numbers}))
             change = Change(header.next_number, "", by, "undo", (row,), path=self._journal.path)
+            self._check_kept(state.ledger, state.ledger.extend([change]), undone_numbers)
             try:
                 after = advance(state, header, [change], self._journal.read_some)
                 if after is None:
@@ -399,6 +370,19 @@ class Teacher:
             return header.next_number - 1
 
         return self._hold(undo)
+
+    def _check_kept(self, before: Ledger, after: Ledger, undone_numbers: list[int]) -> None:
+        """Refuse to go back to an automatic refinement whose file was removed."""
+        refined = after.refined
+        if refined not in (0, before.refined) and not refined_path(self._path, refined).exists():
+            names = ", ".join(map(str, undone_numbers))
+            instead = "refine anew instead"
+            if refined in before.live:
+                instead = f"undo {refined} as well, and all refinements before it"
+            raise ValueError(
+                f"change {names} cannot be undone: what change {refined} (refine) learned is not "
+                f"kept any more; {instead}."
+            )
 
     def _open_with(self, state: State, change: Change) -> State:
         """Return the state after one more change than the journal has, from the files."""
@@ -418,7 +402,7 @@ class Teacher:
         names = ", ".join(map(str, undone_numbers))
         found = find_concerned([*self._read(), undo], error)
         later = [c for c in found if c.number > min(undone_numbers) and c.action != "undo"]
-        # Documents that are added to a class that is there are in nobody's way.
+        # Documents added to an existing class block nothing.
         blocking = [c for c in later if c.action != "teach" or "classes" in c.facts] or later
         if not blocking:
             return f"change {names} cannot be undone: {error}"
@@ -456,8 +440,7 @@ class Teacher:
         """Close the journal, as the end of the process does; another call opens it again."""
         if self._refiner is not None:
             self._refiner.is_wanted = False
-        with self._turn:
-            self._journal.close()
+        self._turn.run(self._journal.close)
 
     def _record(self, attempt: Attempt, by: str | None) -> int:
         """Apply a change to a copy of the model, record it, then let the copy be the model."""
@@ -487,7 +470,8 @@ class Teacher:
         No context manager of Python's: Ctrl-C between its beginning and the block, or within its
         end, would leave a transaction open. Here it is released wherever one interrupt comes.
         """
-        with self._turn:
+
+        def hold() -> Result:
             try:
                 try:
                     self._journal.begin()
@@ -498,6 +482,8 @@ class Teacher:
             except BaseException:
                 self._journal.release()
                 raise
+
+        return self._turn.run(hold)
 
 
 def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
@@ -521,7 +507,7 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
             teacher._state = State(model, header.model, header, memory=state.memory)
         return header is not None
 
-    with teacher._turn:
+    def fold_and_erase() -> int:
         while not teacher._hold(fold):
             pass  # another process made a change meanwhile
         header = teacher._state.header
@@ -532,9 +518,11 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
             )
         return 0 if header is None else header.next_number - 1
 
+    return teacher._turn.run(fold_and_erase)
+
 
 class _Done(NamedTuple):
-    """A change as numbers, what is shown of it, and the model that has it."""
+    """A change as numbers, what people see of it, and the changed model."""
 
     entry: Entry
     shown: dict[str, Any]
@@ -549,37 +537,19 @@ def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
 
     def attempt(model: Any, change_number: int) -> _Done:
         given = read_documents(model, documents, labels)
-        entry, vocabulary = prepare(model, action, given, change_number)
-        changed = copy.copy(model)
-        try:
-            changed._take_changes(Changes.of(entry), vocabulary)
-        except UNFIT as error:
-            if action != "forget" or len(given.labels) < 2:
-                raise
-            raise DocumentError(*find_refused(model, given, change_number, error)) from None
+        entry, changed = change_documents(model, action, given, change_number)
         return _Done(entry, given.shown, changed)
 
     return attempt
 
 
-def _with_edit(edit: Edit, shown: dict[str, Any]) -> Attempt:
-    """Return a function that edits a class of a copy of a model."""
+def _with_edit(edit: Edit | Callable[[Any], Edit]) -> Attempt:
+    """Return a function that edits a class of a copy of a model; the edit may depend on it."""
 
     def attempt(model: Any, change_number: int) -> _Done:
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
-        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
-
-    return attempt
-
-
-def _with_text(label: Any, text: str) -> Attempt:
-    """Return a function that gives a class of a copy of a model another text."""
-
-    def attempt(model: Any, change_number: int) -> _Done:
-        edit = describe(model._fitted(), label, text, model.n_jobs)
-        entry = edit.entry(model._classifier_of_counts(), model._arrays, change_number)
-        shown = {"label": label, "text": text, "is_new": bool(entry.new_classes)}
-        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
+        made = edit if isinstance(edit, Edit) else edit(model)
+        entry = made.entry(model._classifier_of_counts(), model._arrays, change_number)
+        return _Done(entry, made.shown, copy.copy(model)._take_changes(Changes.of(entry)))
 
     return attempt
 

@@ -8,24 +8,17 @@ and the last change: ``4f1c0a9b7d23.17``.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from longtail.exceptions import ModelFileError, VersionConflictError
-from longtail.model.overlay import RefusedError
 from longtail.store import journal_database as database
-from longtail.store.changes import Change, mark_undone
 from longtail.store.container import read_checksum
-from longtail.store.journal import journal_path, read_journal
-from longtail.store.journal_rows import read_changes, read_header, read_some
-from longtail.teaching.opening import State, advance, open_state, with_encoder
+from longtail.store.journal import OpenJournal, journal_path
+from longtail.teaching.opening import State, open_state, take_news, with_encoder
 from longtail.teaching.teacher import Result, Teacher
-
-__all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
 
 Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -80,7 +73,7 @@ class VersionedTeacher(Teacher):
         VersionConflictError
             From the change, which then has no effect.
         """
-        with self._turn:
+        with self._turn.held():
             self._expected = version
             try:
                 yield
@@ -131,14 +124,6 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint:
     return tuple(map(_identity, (Path(path), journal, database.companions(journal)[0])))
 
 
-def read_history(path: str | os.PathLike[str]) -> list[Change]:
-    """Return the changes since a model file was written, oldest first."""
-    contents = read_journal(journal_path(path))
-    if contents is None or contents.header.is_folded(read_checksum(path)):
-        return []
-    return mark_undone(contents.changes)
-
-
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
     try:
         found = os.stat(path)
@@ -153,26 +138,17 @@ def _name_version(state: State) -> ModelVersion:
 
 
 def _read_news(path: Path, state: State) -> State:
-    """Return the state with what the journal holds beyond it; all is read anew where it must be."""
+    """Return the state with what is new in the journal; opens everything again where it must."""
     journal = journal_path(path)
     if read_checksum(path) != state.checksum:
         return open_state(path, verify=True)
     if not state.is_attached or not database.exists(journal):
         return open_state(path, verify=False)
 
-    def read(connection: sqlite3.Connection) -> State | None:
-        connection.execute("BEGIN")
-        header = read_header(journal, connection)
-        if header == state.header:
-            return state
-        if header is None or header.model != state.checksum:
-            return None
-        news = read_changes(journal, connection, header, state.header)
-        some = partial(read_some, journal, connection)
-        return advance(state, header, news, some)
-
     try:
-        found = database.read_once(journal, read)
-    except (ModelFileError, RefusedError):  # begun anew, or damaged: all of it tells
+        found = database.read_once(
+            journal, lambda connection: take_news(OpenJournal(journal, connection), state)
+        )
+    except ModelFileError:  # damaged: opening it says how
         found = None
     return found or open_state(path, verify=False)

@@ -25,8 +25,8 @@ from longtail.text.vocabulary import (
     allocate_ids,
     count_rows,
     join_parts,
+    join_rows,
     map_blocks,
-    stack_rows,
 )
 
 
@@ -142,18 +142,7 @@ class VocabularyBuilder:
         self._needs_bins = options.fields is not None and options.fields.needs_bins
 
     def add(self, texts: Any) -> int:
-        """Count some more texts.
-
-        Parameters
-        ----------
-        texts : sequence of str, or of records
-            Documents.
-
-        Returns
-        -------
-        int
-            How many they are.
-        """
+        """Count some more texts, or records; return how many they are."""
         checked = write_documents(texts, self.options.fields)
         for block in map_blocks(checked, self._intern_block, self.n_jobs):
             self._blocks.append(self._add_block(block))
@@ -235,7 +224,7 @@ class VocabularyBuilder:
     def finish(
         self, selection: TermSelection | None = None, *, keep_rows: bool = True
     ) -> tuple[Vocabulary, csr_array[Any]]:
-        """Return the vocabulary and the counts.
+        """Return the vocabulary, in the order of code points, and the counts, in that of the texts.
 
         Parameters
         ----------
@@ -243,13 +232,6 @@ class VocabularyBuilder:
             Which terms to keep; all of them when left out.
         keep_rows : bool, default=True
             Whether the counts are wanted; without, the matrix has no rows.
-
-        Returns
-        -------
-        vocabulary : Vocabulary
-            Terms in the order of their code points.
-        X : csr_array of shape (n_documents, n_terms), float64
-            Counts, in the order in which the texts came.
         """
         self._add_bins()
         frequencies = self._frequencies[: self._table.n_terms]
@@ -267,7 +249,7 @@ class VocabularyBuilder:
                 rows[i] = count_rows(blocks[i]._replace(ids=new_ids[blocks[i].ids]))
 
         parallel_for(count_blocks, uniform_work(len(blocks)), self.n_jobs)
-        return vocabulary, stack_rows(vocabulary, rows).to_csr(vocabulary.n_terms)
+        return vocabulary, join_rows(vocabulary, rows).to_csr()
 
     def _select(self, selection: TermSelection, frequencies: Integers) -> Integers:
         """Return the ids of the terms to keep, in the order of their bytes."""
@@ -303,7 +285,7 @@ class VocabularyBuilder:
             frequencies,
         )
         return _Block(
-            # Copies: the arrays have capacity for every token to be a term of its own.
+            # Copies: the arrays have capacity for as many terms as tokens.
             Terms(tokens.utf8, lefts[:n_terms].copy(), rights[:n_terms].copy()),
             frequencies[:n_terms].copy(),
             join_parts(term_ids, n_parts),
@@ -333,16 +315,7 @@ def _join_terms(first: TermIds, second: TermIds) -> TermIds:
 def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds) -> csr_array[Any]:
     """Return the counts of texts that were tokenized before: the same as from the texts.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The terms that count.
-    counts, term_ids : TermCounts, TermIds
-        The terms of the texts and their ids in each text, from one `VocabularyBuilder`.
-
-    Returns
-    -------
-    csr_array of shape (n_documents, n_terms), float64
+    `counts` and `term_ids` are of one `VocabularyBuilder`.
     """
     table = InternTable()
     ids = table.add(counts.utf8, counts.lefts, counts.rights)
@@ -355,25 +328,13 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
         bins = allocate_ids(tokens, 1)
         find_terms(tokens, 1, vocabulary.tables, vocabulary.slices, bins)
         kept = _join_terms(kept, join_parts(bins, 1))
-    return stack_rows(vocabulary, [count_rows(kept)]).to_csr(vocabulary.n_terms)
+    return join_rows(vocabulary, [count_rows(kept)]).to_csr()
 
 
 def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = None) -> Vocabulary:
     """Return a vocabulary with the new terms of texts at its end; no id changes.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The one to extend; it stays as it is.
-    texts : sequence of str
-        Documents.
-    n_jobs : int or None, default=None
-        Number of threads.
-
-    Returns
-    -------
-    Vocabulary
-        The same one where there is no new term.
+    The same one where there is no new term.
     """
     builder = VocabularyBuilder(vocabulary.options, n_jobs)
     builder.add(texts)

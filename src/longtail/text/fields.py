@@ -101,12 +101,7 @@ def read_numbers(texts: Iterable[str], fields: Fields) -> Floats:
 def learn_edges(fields: Fields, values: Floats) -> Fields:
     """Return the fields with bins of about equally many documents; their order does not matter.
 
-    Parameters
-    ----------
-    fields : Fields
-        Whose numbers they are.
-    values : ndarray of shape (n_documents, n_numbers)
-        NaN where one is missing.
+    `values` has a row for each document and a column for each number; NaN where one is missing.
     """
     return replace(fields, edges=tuple(_quantiles(column) for column in values.T))
 
@@ -132,15 +127,7 @@ def number_terms(name: str, value: float, edges: tuple[float, ...]) -> list[byte
 
 
 def number_tokens(values: Floats, fields: Fields) -> Tokens:
-    """Return the terms of numbers as tokens of documents.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_documents, n_numbers)
-        NaN where one is missing.
-    fields : Fields
-        With edges.
-    """
+    """Return the terms of numbers as tokens of documents; NaN where a number is missing."""
     columns = list(zip(fields.numeric, fields.edges, strict=True))
     rows = [
         [

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from longtail._constants import LARGEST_NGRAM
 from longtail._records import read_fields
 
-LARGEST_NGRAM = 16  # words; each size takes as much memory as the words
 Tokenizer = Callable[[str], Iterable[str]]
 
 
@@ -20,24 +20,18 @@ Tokenizer = Callable[[str], Iterable[str]]
 class TokenizerOptions:
     """How a text becomes terms; `TextVectorizer` describes each option."""
 
-    ngram_range: tuple[int, int] = (1, 2)  # ``(1, n)``: words and n-grams of up to n words
-    # Shortest and longest character n-gram; a word's edges count as characters.
+    ngram_range: tuple[int, int] = (1, 2)
     char_ngram_range: tuple[int, int] | None = None
-    # What an occurrence of an n-gram counts, where a word counts 1. N-grams repeat what their words
-    # say, and would outweigh them in the length of a document.
+    # N-grams repeat what their words say, and would outweigh them in the length of a document.
     ngram_weight: float = 0.5
-    lowercase: bool = True  # whether case is folded
-    strip_accents: str | None = "unicode"  # whether é counts as e
-    # Words that are left out before n-grams are made.
+    lowercase: bool = True
+    strip_accents: str | None = "unicode"
     stop_words: str | Collection[str] | None = None
-    # A regular expression for words in place of the default tokenizer.
     token_pattern: str | None = None
-    # From a text to its words, in place of the default tokenizer.
     tokenizer: Tokenizer | None = None
-    stem: bool = False  # whether English plural endings are removed
-    # Whether runs of characters of scripts without spaces become character bigrams.
+    stem: bool = False
     split_unspaced: bool = True
-    fields: Any = None  # the fields of records; None where documents are texts
+    fields: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", read_fields(self.fields))

@@ -40,13 +40,7 @@ _SPACES = re.compile("[\x00-\x20\x7f]")
 
 
 class Tokenizer:
-    """Turns texts into tokens as its options say.
-
-    Parameters
-    ----------
-    options : TokenizerOptions
-        How.
-    """
+    """Turns texts into tokens as its options say."""
 
     def __init__(self, options: TokenizerOptions) -> None:
         self.options = options

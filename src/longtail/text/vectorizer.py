@@ -122,44 +122,18 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, texts: Any, y: Any = None) -> Self:
-        """Learn the vocabulary.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents: a list, an array, or a pandas, polars or pyarrow column.
-        y : ignored
-        """
+        """Learn the vocabulary of texts: a list, an array, or a column of a table."""
         self.fit_transform(texts)
         return self
 
     def fit_transform(self, texts: Any, y: Any = None) -> csr_array[Any]:
-        """Learn the vocabulary and return the counts, in one pass over the texts.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-        y : ignored
-
-        Returns
-        -------
-        csr_array of shape (n_documents, n_terms), float64
-        """
+        """Learn the vocabulary and return the counts, in one pass over the texts."""
         return self.fit_chunks([texts])
 
     def fit_chunks(self, chunks: Iterable[Any]) -> csr_array[Any]:
-        """Learn the vocabulary from chunks of texts, and return the counts of all of them.
+        """Learn the vocabulary from chunks of texts; return the counts, as `fit_transform` would.
 
-        Parameters
-        ----------
-        chunks : iterable of sequences of str
-            Documents; each chunk is let go before the next is asked for.
-
-        Returns
-        -------
-        csr_array of shape (n_documents, n_terms), float64
-            The same as from `fit_transform` with all texts at once.
+        Each chunk is let go before the next is asked for.
         """
         selection = select_parameters(self, TermSelection)
         builder = VocabularyBuilder(tokenizer_options(self), self.n_jobs)
@@ -178,31 +152,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         return X
 
     def transform(self, texts: Any) -> csr_array[Any]:
-        """Count the terms of the vocabulary.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents.
-
-        Returns
-        -------
-        csr_array of shape (n_documents, n_terms), float64
-        """
+        """Count the terms of the vocabulary: a CSR matrix of shape (n_documents, n_terms)."""
         check_is_fitted(self)
         return self.vocabulary_.count(texts, self.n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the terms, one for each column.
-
-        Parameters
-        ----------
-        input_features : ignored
-
-        Returns
-        -------
-        ndarray of shape (n_terms,), object
-        """
+        """Return the terms, one for each column."""
         check_is_fitted(self)
         return np.array(self.vocabulary_.terms, dtype=object)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from longtail._caching import cached_property
 from longtail._elementary import exp, log
 from longtail._kernels.types import Tree
-from longtail.results import NodeThreshold, Threshold
+from longtail.results import Threshold
 from longtail.sparse import Floats, Integers
 from longtail.taxonomy.hierarchy import Hierarchy
 from longtail.taxonomy.sums import contain_ancestors, find_best_by_depth, rank_level
@@ -150,8 +150,8 @@ class BackOff:
         return fit_map(share_log_odds(best[counted]), correct[counted])
 
     @cached_property
-    def _sweep(self) -> tuple[Floats, Integers, Integers, Integers]:
-        """Thresholds, falling; answers, correct answers and their depths at or above each.
+    def _sweep(self) -> tuple[Floats, Integers, Integers]:
+        """Thresholds, falling; answers and correct answers at or above each.
 
         At a threshold the answer of a document is its deepest node that reaches it. As the
         threshold falls, that node gives way to a deeper one.
@@ -165,18 +165,17 @@ class BackOff:
         is_first = np.append(True, documents[1:] != documents[:-1]) if len(documents) else hits > 0
         before = np.append(0, np.arange(len(documents) - 1)) if len(documents) else documents
         gained = hits - np.where(is_first, 0, hits[before])
-        deepened = depths - np.where(is_first, 0, depths[before])
         order = np.argsort(-best[documents, depths], kind="stable")
         shares = best[documents, depths][order]
         ends = np.flatnonzero(np.diff(shares, append=-1.0) != 0)
-        sums = (np.cumsum(values[order])[ends] for values in (is_first, gained, deepened))
-        n_answers, n_correct, total_depths = sums
-        return shares[ends], n_answers, n_correct, total_depths
+        n_answers, n_correct = (np.cumsum(values[order])[ends] for values in (is_first, gained))
+        return shares[ends], n_answers, n_correct
 
-    def find_threshold(self, precision: float) -> NodeThreshold:
+    def find_threshold(self, precision: float) -> float:
         """Return the share from which on the deepest nodes reach a precision, on average.
 
-        As for flat predictions, a node must have at least half the share asked for.
+        As for flat predictions, a node must have at least half the share asked for. NaN where the
+        precision cannot be reached.
         """
         found = self._thresholds.get(precision)
         if found is None:
@@ -186,27 +185,17 @@ class BackOff:
         return found
 
     @cached_property
-    def _thresholds(self) -> dict[float, NodeThreshold]:
+    def _thresholds(self) -> dict[float, float]:
         return {}
 
-    def _find_threshold(self, precision: float) -> NodeThreshold:
+    def _find_threshold(self, precision: float) -> float:
         if not self.is_calibrated:
-            return NodeThreshold(precision, np.nan, np.nan, np.nan, 0)
-        shares, n_answers, n_correct, depths = self._sweep
+            return precision
+        shares, n_answers, n_correct = self._sweep
         reached = n_correct / (n_answers + ASSUMED_ERRORS)
         margin = MARGIN * np.sqrt(precision * (1.0 - precision) / np.maximum(n_answers, 1))
         found = np.flatnonzero((reached >= precision + margin) & (shares >= MIN_SHARE * precision))
-        n_documents = len(self._held_out[2])
-        if not len(found):
-            return NodeThreshold(np.nan, np.nan, 0.0, 0.0, 0)
-        last = int(found[-1])
-        return NodeThreshold(
-            float(shares[last]),
-            float(n_correct[last] / n_answers[last]),
-            float(n_answers[last] / n_documents),
-            float(depths[last] / n_documents),
-            int(n_answers[last]),
-        )
+        return float(shares[found[-1]]) if len(found) else np.nan
 
     def answer(
         self,
@@ -221,7 +210,7 @@ class BackOff:
         nodes, best = find_best_by_depth(candidates, shares, self.tree, self.n_levels, n_jobs)
         short = lengths, self.calibrator.short_length, self.calibrator.short_slope
         best = doubt_short(best, *short)
-        threshold = self.find_threshold(precision).threshold
+        threshold = self.find_threshold(precision)
         with np.errstate(invalid="ignore"):
             is_sure = best >= threshold
         is_sure[:, 0] = False

@@ -24,6 +24,7 @@ from longtail._elementary import exp, log
 from longtail._kernels.residuals import fill_log_odds
 from longtail._kernels.types import Block, ListRows
 from longtail.metrics.probabilities import expected_calibration_error
+from longtail.results import Threshold, TopK
 from longtail.sparse import Floats, Integers, index_dtype
 from longtail.training.short_documents import doubt_short, find_short_length, fit_slope
 
@@ -375,6 +376,22 @@ def _read_maps(
 def probability_of_none(probabilities: Floats) -> Floats:
     """Return the probability that no candidate of a row is the class."""
     return np.asarray(np.maximum(1.0 - probabilities.sum(axis=1), 0.0))
+
+
+def count_predicted(
+    top: TopK,
+    multilabel: bool,
+    threshold: Threshold | None = None,
+    max_labels: int | None = None,
+) -> Integers:
+    """Return how many of the first classes of each document are predicted: a label set, or one.
+
+    `top` is as long as label sets may be; `threshold` says from which probability on to predict.
+    """
+    if threshold is not None:
+        return np.asarray(np.count_nonzero(threshold.keeps(top)[:, :max_labels], axis=1))
+    sizes = choose_set_sizes(top.scores, max_labels) if multilabel else 1
+    return np.asarray(np.minimum(np.count_nonzero(top.valid, axis=1), sizes))
 
 
 def choose_set_sizes(probabilities: Floats, max_labels: int | None = None) -> Integers:

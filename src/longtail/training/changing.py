@@ -6,25 +6,27 @@ is saved, and when `refine` brings up to date what all classes share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail.model import overlay as overlays
-from longtail.model import parents, statistics_editing
+from longtail.model import parents
+from longtail.model.class_tables import Rows
 from longtail.model.corpus import Corpus
 from longtail.model.entry import Changes, Entry
 from longtail.model.names import ClassNames
-from longtail.model.overlay import ClassText, Overlay, Rows
-from longtail.model.scorer import LinearScorer, build_scorer
+from longtail.model.overlay import Overlay
+from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.state import LongTailState
-from longtail.model.statistics import ClassStatistics
+from longtail.model.statistics import ClassStatistics, differ
 from longtail.model.weighting import Profile, estimate_collection_model
 from longtail.retrieval.index import build_index
 from longtail.retrieval.pruning import QueryPruning
-from longtail.sparse import Floats, Integers, append_constant, splice_rows, stack_rows
+from longtail.sparse import Integers, append_constant, splice_rows, stack_rows
 from longtail.training.outcomes import Calibrations
 
 # What follows from the base alone, and stays whatever is changed.
@@ -32,6 +34,7 @@ _OF_BASE = (
     "ranking_scorer",
     "ranking_residuals",
     "name_scorer",
+    "current_corpus",
     "shares",
     "smallest_share",
     "meanings",
@@ -49,8 +52,7 @@ def take_in(state: LongTailState, changes: Changes, n_jobs: int | None = None) -
     if changes.n_new_terms:
         state = grow_terms(state, len(state.term_weights) + changes.n_new_terms)
     overlay = overlays.change(
-        state.base,
-        state.overlay or Overlay.over(state.base),
+        overlays.overlay_of(state),
         changes,
         lambda after, ids, sums: _make_rows(state, after, ids, sums, n_jobs),
     )
@@ -72,14 +74,27 @@ def _make_rows(
     n_jobs: int | None,
 ) -> Rows:
     """Return what the overlay holds of classes with these sums."""
+    residuals = [state.residuals, *(t.residuals for t in overlay.tiers if t.residuals is not None)]
     return Rows(
         ids,
         sums,
-        state.residuals.gather(overlay.base_rows[ids]),
+        splice_rows(residuals, *overlay.locate(ids)),
         score_changed(state, sums, n_jobs),
         _name_classes(state, overlay, ids),
         state.check.name_weights,
     )
+
+
+def keep_hidden(state: LongTailState, ids: Integers, residuals: ClassResiduals) -> LongTailState:
+    """Return a state without changes in which classes without documents have residuals.
+
+    The base has no rows of them; what they have comes into effect with their next document.
+    """
+    overlay = state.overlay
+    assert overlay is not None
+    rows = _make_rows(state, overlay, ids, overlay.gather(ids), None)
+    rows = replace(rows, residuals=residuals)
+    return replace(state, overlay=replace(overlay, tiers=(rows,)))
 
 
 def score_changed(
@@ -98,14 +113,10 @@ def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> Clas
     """Return the names of classes by the texts that they were given last."""
     rows = overlay.base_rows[ids]
     names = ClassNames.none(len(ids)) if state.names is None else state.names.gather(rows)
-    edited = [(i, overlay.edits.get(class_id)) for i, class_id in enumerate(ids.tolist())]
-    given = [(i, edits.text) for i, edits in edited if edits is not None and edits.text is not None]
-    return name_again(names, given, state.current_corpus)
+    return name_again(names, overlay.texts(ids), state.current_corpus)
 
 
-def name_again(
-    names: ClassNames, texts: Iterable[tuple[int, ClassText]], corpus: Corpus
-) -> ClassNames:
+def name_again(names: ClassNames, texts: Iterable[tuple[int, Entry]], corpus: Corpus) -> ClassNames:
     """Return names with some rows made anew from texts, by the idf of a corpus."""
     n_classes = len(names.named)
     for i, text in texts:
@@ -157,54 +168,38 @@ def grow_terms(state: LongTailState, n_terms: int) -> LongTailState:
     n_new = n_terms - len(state.term_weights)
     grown = replace(
         state,
-        statistics=statistics_editing.grow_terms(state.statistics, n_terms),
-        current_corpus=state.current_corpus.grow_terms(n_terms),
+        statistics=state.statistics.grow_terms(n_terms),
         collection_model=append_constant(state.collection_model, n_new),
         term_weights=append_constant(state.term_weights, n_new, 1.0),
         pruning=state.pruning.grow_terms(n_terms),
         index=state.index.grow_terms(n_terms),
-        overlay=None if state.overlay is None else state.overlay.grow_terms(n_terms),
     )
-    return _keep(state, grown, append_constant(state.shares, n_new, state.smallest_share))
+    if state.overlay is not None:
+        grown = replace(grown, overlay=state.overlay.grow_terms(grown.base))
+    known = {
+        "current_corpus": state.current_corpus.grow_terms(n_terms),
+        "shares": append_constant(state.shares, n_new, state.smallest_share),
+    }
+    return _keep(state, grown, known)
 
 
 def _keep(
     before: LongTailState,
     after: LongTailState,
-    shares: Floats | None = None,
+    grown: Mapping[str, Any] | None = None,
     *,
     same_parents: bool = True,
 ) -> LongTailState:
-    """Let a state of the same base use what was derived from it."""
+    """Let a state of the same base use what was derived from it; but for what has grown."""
     names = (*_OF_BASE, "current_hierarchy") if same_parents else _OF_BASE
     of_same = same_parents and after.calibrator is before.calibrator
     if of_same and after.all_classes is before.all_classes:
         names = (*names, "back_off")
     known = {name: vars(before)[name] for name in names if name in vars(before)}
-    return replace(after, known=known if shares is None else known | {"shares": shares})
+    return replace(after, known=known | dict(grown or {}))
 
 
 # ---- base and overlay as one
-
-
-def gather_statistics(state: LongTailState, class_ids: Integers) -> ClassStatistics:
-    """Return the sums of some classes; the document frequencies are those of all documents."""
-    overlay = state.overlay
-    if overlay is None:
-        return state.statistics.gather(class_ids)
-    sums = overlay.gather(state.base, overlay.ids[class_ids])
-    return statistics_editing.with_frequencies(sums, overlay.document_frequencies)
-
-
-def merged_statistics(state: LongTailState) -> ClassStatistics:
-    """Return the sums of all classes."""
-    return state.statistics if state.overlay is None else state.overlay.statistics(state.base)
-
-
-def merged_class_sizes(state: LongTailState) -> Integers:
-    """Return the number of documents of each class; unlike their sums at once."""
-    overlay = state.overlay
-    return state.statistics.class_sizes if overlay is None else overlay.class_sizes(state.base)
 
 
 def find_stale(state: LongTailState) -> NDArray[np.bool_]:
@@ -216,12 +211,12 @@ def find_stale(state: LongTailState) -> NDArray[np.bool_]:
     rows = overlay.base_rows[overlay.ids]
     stale = np.append(state.stale, False)[rows]
     stale[rows < 0] = True
-    base = statistics_editing.without_frequencies(state.statistics)
+    base = state.statistics.without_frequencies()
     for tier, found in zip(overlay.tiers, in_tiers, strict=True):
         here = np.flatnonzero(found >= 0)
         sums, before = tier.statistics.gather(found[here]), base.gather(rows[here])
-        stale[here] |= statistics_editing.differ(sums, before)
-    return stale & ((in_base >= 0) | (merged_class_sizes(state) > 0))
+        stale[here] |= differ(sums, before)
+    return stale & ((in_base >= 0) | (state.class_sizes > 0))
 
 
 def merge_learned(state: LongTailState) -> LongTailState:
@@ -230,7 +225,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
     if overlay is None:
         return state
     sources, tiers = overlay.locate(overlay.ids), overlay.tiers
-    statistics = overlay.statistics(state.base)
+    statistics = overlay.statistics()
     residuals = [state.residuals, *(t.residuals for t in tiers if t.residuals is not None)]
     scorers = [state.scorer, *(t.scorer for t in tiers if t.scorer is not None)]
     memory = state.memory
@@ -260,17 +255,17 @@ def merge(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Return the same model without an overlay."""
     if state.overlay is None:
         return merge_learned(state)
-    merged = merge_learned(state)
-    index = build_index(merged.ranking_scorer, merged.statistics.n_terms, n_jobs)
-    return replace(merged, index=index, known={"ranking_scorer": merged.ranking_scorer})
+    return _index(merge_learned(state), n_jobs)
 
 
 def derive(state: LongTailState, n_jobs: int | None = None) -> LongTailState:
     """Compute everything that follows from the sums and from what all classes share."""
-    current = state.corpus.with_entered_terms(state.statistics.n_terms)
-    profile = Profile.of(state.statistics, current, state.collection_model)
-    scorer = build_scorer(profile, state.ranking_weights, n_jobs)
-    state = replace(state, current_corpus=current, scorer=scorer)
+    state = replace(state, scorer=build_scorer(state.profile(), state.ranking_weights, n_jobs))
+    return _index(state, n_jobs)
+
+
+def _index(state: LongTailState, n_jobs: int | None) -> LongTailState:
+    """Return the state with an index of its scorer."""
     index = build_index(state.ranking_scorer, state.statistics.n_terms, n_jobs)
     return replace(state, index=index, known={"ranking_scorer": state.ranking_scorer})
 

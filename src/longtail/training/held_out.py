@@ -55,6 +55,7 @@ from longtail.training.sampling import Draws
 from longtail.training.scored_classes import ScoredClasses
 from longtail.training.self_check import (
     BONUSES,
+    BONUSES_BY_MEANING,
     Figures,
     SelfCheck,
     choose_bonus,
@@ -261,9 +262,9 @@ class HeldOutTest:
         [near] = find_near([table], counts.embeddings, candidates, is_known, n_jobs=n_jobs)
         if near.shape[1]:
             candidates = np.concatenate([candidates, near.astype(candidates.dtype)], axis=1)
-            parts = _split_scores(self, counts, candidates)
-            # What is no class is never ranked, and hardly counts where something is learned.
             missing = candidates < 0
+            parts = _split_scores(self, counts, np.where(missing, 0, candidates))
+            # What is no class is never ranked, and hardly counts where something is learned.
             parts.scores[missing] = parts.scores.min() - NEVER
             parts.values[missing] = 0.0
         meaning = meanings.split(counts.embeddings, candidates, n_jobs)
@@ -317,7 +318,11 @@ class CandidateParts:
         scores, n_candidates = mixture.mix(self.parts), self.candidates.shape[1]
         if meaning is not None and self.meaning is not None:
             scores += mix_meaning(self.meaning, meaning, self.parts.log_sizes)
-        return rank_topk(self.candidates, scores, n_candidates, self.config.n_jobs)
+        classes, scores = rank_topk(self.candidates, scores, n_candidates, self.config.n_jobs)
+        missing = classes < 0
+        if missing.any():  # what calibrates takes finite scores
+            scores[missing] = scores[~missing].min() - NEVER
+        return classes, scores
 
     def learn_meaning(self, mixture: Mixture, labels: LabelSets) -> Floats | None:
         """Learn what meaning counts beside a mixture."""
@@ -396,20 +401,27 @@ def _choose_mixture(
     def measure(classes: Integers) -> Figures:
         return measure_self(labels, classes, test.class_sizes)
 
+    n_held_out, n_empty = _count_empty(test)
+
+    def raise_bonus(
+        mixture: Mixture,
+        given: CandidateParts,
+        bonuses: Sequence[float],
+        meaning: Floats | None = None,
+    ) -> Mixture:
+        raised = [mixture.raise_bonus(more) for more in bonuses]
+        figures = [first_f1(labels, given.rank(other, meaning)[0]) for other in raised]
+        all_compete = config.multilabel and n_empty == 0
+        return mixture.raise_bonus(choose_bonus(figures, bonuses, all_compete=all_compete))
+
     ranked = [whole.rank(mixture) for mixture in mixtures]
     figures = [measure(classes) for classes, _ in ranked]
     kept = RESIDUALS.index("as learned")
     if config.self_check:
         kept = choose_residuals(figures, multilabel=config.multilabel)
     mixture, (classes, scores) = mixtures[kept], ranked[kept]
-    n_held_out, n_empty = _count_empty(test)
     if n_held_out:
-        all_compete = config.multilabel and n_empty == 0
-        raised = [mixture.raise_bonus(more) for more in BONUSES]
-        bonus = choose_bonus(
-            [first_f1(labels, whole.rank(m)[0]) for m in raised], all_compete=all_compete
-        )
-        mixture = mixture.raise_bonus(bonus)
+        mixture = raise_bonus(mixture, whole, BONUSES)
         classes, scores = whole.rank(mixture)
         figures[kept] = measure(classes)
     meaning = None
@@ -421,11 +433,15 @@ def _choose_mixture(
     if meaning is not None:
         ranked_by_meaning = by_meaning.rank(mixture, meaning)
         with_meaning = measure(ranked_by_meaning[0])
-        check = replace(check, meaning_figures=np.array([figures[kept].row, with_meaning.row]))
         if gains_by_meaning(figures[kept], with_meaning):
             check = replace(check, meaning=meaning)
+            if n_held_out:  # a class is told from the others by its name alone now
+                mixture = raise_bonus(mixture, by_meaning, BONUSES_BY_MEANING, meaning)
+                ranked_by_meaning = by_meaning.rank(mixture, meaning)
+                with_meaning = measure(ranked_by_meaning[0])
             classes, scores = ranked_by_meaning
             of_truncated = test.add_meaning(meanings, truncated.counts, of_truncated)
+        check = replace(check, meaning_figures=np.array([figures[kept].row, with_meaning.row]))
     checked = replace(
         check.with_mixture(
             mixture.raise_bonus(share_bonus(n_held_out, n_empty)) if n_held_out else mixture

@@ -23,13 +23,12 @@ from longtail._elementary import exp
 from longtail._labels import LabelSets
 from longtail.model.entry import Documents
 from longtail.model.features import score_features, weigh_by_size
-from longtail.model.overlay import Overlay
+from longtail.model.overlay import overlay_of
 from longtail.model.scorer import ClassResiduals, score_pairs
 from longtail.model.state import LongTailState
 from longtail.model.weighting import Profile
 from longtail.sparse import CountMatrix, Floats, Integers, offsets_from_lengths, splice_rows
 from longtail.training.calibration import calibrate, candidate_log_odds, label_log_odds
-from longtail.training.changing import gather_statistics
 from longtail.training.mixture import log_sizes
 from longtail.training.observed import (
     CORRECT,
@@ -162,7 +161,7 @@ def _split(
     distinct, local = np.unique(found[there], return_inverse=True)
     classes = np.full(found.shape, -1, np.int64)
     classes[there] = local
-    sums = gather_statistics(state, distinct)
+    sums = state.gather_statistics(distinct)
     by_size = np.zeros(found.shape)
     rows = state.check.kept_mixture.features
     if rows.any():
@@ -175,7 +174,7 @@ def _split(
         sizes = np.append(log_sizes(sums.class_sizes), 0.0)[classes]
         for column, weights in enumerate(rows.T):
             by_size += features[:, :, column] * weigh_by_size(weights, sizes)
-    overlay = state.overlay or Overlay.over(state.base)
+    overlay = overlay_of(state)
     tables: list[Any] = [state.residuals, *(tier.residuals for tier in overlay.tiers)]
     residuals: ClassResiduals = splice_rows(tables, *overlay.locate(overlay.ids[distinct]))
     weighed = replace(documents, weights=documents.residual_inputs)

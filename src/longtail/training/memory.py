@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._labels import LabelSets
+from longtail.model.embeddings import Embeddings
 from longtail.model.entry import NO_ROWS, Changes, Entry
 from longtail.model.overlay import Overlay
 from longtail.sparse import CountMatrix, Integers, RowTable, stack_rows
@@ -38,7 +39,7 @@ class DocumentMemory(RowTable):
     """Documents, in the order in which they were added."""
 
     ENTRIES = ("gaps", "data")
-    ROWS = ("class_ids",)
+    ROWS = ("class_ids", "embeddings")
 
     # How many documents of each class are kept, at most; or `AS_MANY_AS_FIT`.
     per_class: int
@@ -51,6 +52,8 @@ class DocumentMemory(RowTable):
     n_changed: int = 0  # documents added and forgotten since everything was learned
     # The live entries since, by their number, that add or forget documents.
     pending: dict[int, Entry] = field(default_factory=dict)
+    # (n_kept, n_dimensions) int16: as `model.embeddings` has them; none where documents have none
+    embeddings: Embeddings | None = None
 
     @classmethod
     def of(
@@ -123,7 +126,7 @@ class DocumentMemory(RowTable):
         indptr = np.append(0, np.cumsum(there))[self.indptr]
         data = self.data[there].astype(np.float64)
         counts = CountMatrix(indptr, terms[there].astype(np.int32), data, n_terms)
-        return CountMatrix.from_matrix(counts.to_csr())
+        return replace(CountMatrix.from_matrix(counts.to_csr()), embeddings=self.embeddings)
 
     def class_sizes(self, n_classes: int) -> Integers:
         """Return how many documents of each class are kept."""
@@ -163,7 +166,8 @@ def _pack(counts: CountMatrix, class_ids: Integers, per_class: int) -> DocumentM
     gaps, data = np.full(n_entries, MAX_GAP, np.uint16), np.zeros(n_entries)
     gaps[ends - 1], data[ends - 1] = far - n_whole * MAX_GAP, counts.data
     indptr = np.append(0, ends)[counts.indptr]
-    return DocumentMemory(per_class, indptr, gaps, _narrow(data), class_ids)
+    found = DocumentMemory(per_class, indptr, gaps, _narrow(data), class_ids)
+    return replace(found, embeddings=counts.embeddings)
 
 
 def _narrow(data: NDArray[Any]) -> NDArray[Any]:

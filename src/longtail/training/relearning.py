@@ -18,7 +18,7 @@ from longtail._labels import LabelSets
 from longtail._validation import cap_candidates, read_class_weights
 from longtail.model.state import LongTailState
 from longtail.sparse import CountMatrix
-from longtail.training.changing import merge_learned, merged_class_sizes, refresh_corpus
+from longtail.training.changing import merge_learned, refresh_corpus
 from longtail.training.class_rows import learn_rows
 from longtail.training.config import FitConfig
 from longtail.training.documents import sum_documents
@@ -67,7 +67,7 @@ MIN_TAUGHT = 100
 def is_due(state: LongTailState) -> bool:
     """Return whether what all classes share should be brought up to date."""
     n_before = state.corpus.n_documents
-    n_taught = float(merged_class_sizes(state).sum()) - n_before
+    n_taught = float(state.class_sizes.sum()) - n_before
     calibrator = state.calibrator
     knows = calibrator.n_outcomes or calibrator.marginal or not calibrator.is_calibrated
     share = SHARE_TAUGHT if knows or not state.pending else 0.0

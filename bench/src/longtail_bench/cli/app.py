@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from longtail_bench.cli.bench import bench
 from longtail_bench.cli.beyond_memory import beyond_memory
+from longtail_bench.cli.embeddings import embeddings
 from longtail_bench.cli.honesty import honesty
 from longtail_bench.cli.published import published
 from longtail_bench.cli.scale import scale
@@ -17,7 +18,7 @@ __all__ = ["bench"]
 
 COMMANDS = (
     *(speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream),
-    *(published, taxonomy),
+    *(published, taxonomy, embeddings),
 )
 
 for command in COMMANDS:

@@ -77,7 +77,6 @@ def run_consistency_experiment(
         Called after each run with (runs done, runs in all, name of the sweep).
     """
     check_delta(delta)
-    _check_sweeps(n_classes, documents, adversaries, examples, repeats, balanced_repeats)
     settings = list(
         _settings(n_classes, documents, adversaries, examples, repeats, balanced_repeats)
     )
@@ -146,7 +145,22 @@ def _settings(
     repeats: int,
     balanced_repeats: int,
 ) -> Iterator[_Setting]:
-    """List the runs of the four sweeps."""
+    """List the runs of the four sweeps; refuse empty or impossible ones before any work is done."""
+    for name, values in (
+        ("documents", documents), ("adversaries", adversaries), ("examples", examples),
+    ):  # fmt: skip
+        if len(values) == 0 or min(values) <= 0:
+            raise ValueError(f"{name} must hold at least one positive value; got {values!r}.")
+    if max(adversaries) > n_classes - 1:
+        raise ValueError(
+            f"adversaries must be at most n_classes - 1 (here {n_classes - 1}); "
+            f"got {max(adversaries)}."
+        )
+    if repeats < 1 or balanced_repeats < 1:
+        raise ValueError(
+            f"repeats and balanced_repeats must be at least 1; got {repeats} and "
+            f"{balanced_repeats}."
+        )
     middle = documents[len(documents) // 2]
     kappa = min(5, n_classes - 1)
     for repeat in range(repeats):
@@ -202,29 +216,3 @@ def _learn(bench: _Bench, X: sp.csr_array, sample: PairSample) -> tuple[Floats, 
     scorer = fit_pairwise_scorer(differences, labels, SCORER_C)
     losses = labels * (differences @ scorer.weights) <= 0.0
     return scorer.weights, losses.astype(np.float64)
-
-
-def _check_sweeps(
-    n_classes: int,
-    documents: Sequence[int],
-    adversaries: Sequence[int],
-    examples: Sequence[float],
-    repeats: int,
-    balanced_repeats: int,
-) -> None:
-    """Refuse empty or impossible sweeps before any work is done."""
-    for name, values in (
-        ("documents", documents), ("adversaries", adversaries), ("examples", examples),
-    ):  # fmt: skip
-        if len(values) == 0 or min(values) <= 0:
-            raise ValueError(f"{name} must hold at least one positive value; got {values!r}.")
-    if max(adversaries) > n_classes - 1:
-        raise ValueError(
-            f"adversaries must be at most n_classes - 1 (here {n_classes - 1}); "
-            f"got {max(adversaries)}."
-        )
-    if repeats < 1 or balanced_repeats < 1:
-        raise ValueError(
-            f"repeats and balanced_repeats must be at least 1; got {repeats} and "
-            f"{balanced_repeats}."
-        )

@@ -54,11 +54,8 @@ def plot_transformation(transformed: TransformedSet | None = None) -> Figure:
     pairs = toy_example() if transformed is None else transformed
     n_columns = pairs.n_classes - 1
     n_documents = pairs.n_pairs // n_columns
-    figure = new_figure(3.1 * n_columns + 0.3, 0.42 * n_documents + 1.9, layout=None)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(-0.6, n_columns - 0.4)
-    axes.set_ylim(n_documents - 0.25, -3.4)
+    figure, axes = _canvas(3.1 * n_columns + 0.3, 0.42 * n_documents + 1.9)
+    axes.set(xlim=(-0.6, n_columns - 0.4), ylim=(n_documents - 0.25, -3.4))
     centre = (n_columns - 1) / 2
     for i in range(n_documents):
         true = _true_class(pairs, i) + 1
@@ -89,11 +86,8 @@ def plot_dependency_graph(transformed: TransformedSet | None = None) -> Figure:
     cover = document_cover(pairs.documents)
     n_columns = pairs.n_classes - 1
     n_documents = pairs.n_pairs // n_columns
-    figure = new_figure(1.75 * n_columns + 1.0, 0.95 * n_documents + 0.8, layout=None)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(-0.85, n_columns - 0.5)
-    axes.set_ylim(n_documents - 0.2, -1.0)
+    figure, axes = _canvas(1.75 * n_columns + 1.0, 0.95 * n_documents + 0.8)
+    axes.set(xlim=(-0.85, n_columns - 0.5), ylim=(n_documents - 0.2, -1.0))
     for i in range(n_documents):
         _draw_clique(axes, i, n_columns)
         axes.text(-0.62, i, rf"$\mathbf{{x}}_{{{i + 1}}}$", ha="center", va="center", fontsize=12)
@@ -134,6 +128,14 @@ def plot_consistency(result: ConsistencyResult) -> Figure:
     _draw_balanced_risks(panels[0, 3], result)
     _draw_terms(panels[1, 3], result, [rate for rate in rates if rate.sweep == "balanced"])
     return figure
+
+
+def _canvas(inches: float, height: float) -> tuple[Figure, Axes]:
+    """Return an empty figure and its axes, which fill it and are not drawn."""
+    figure = new_figure(inches, height, layout=None)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    return figure, axes
 
 
 def _true_class(pairs: TransformedSet, document: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from longtail.class_names import add_scored
+from longtail.class_search import add_scored
 from longtail.serve.class_details import decode_id, describe, encode_id, find_row, make_examples
 from longtail.serve.context import answer, get_service, make_change
 from longtail.serve.predictions import describe_label

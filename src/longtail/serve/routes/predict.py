@@ -102,7 +102,7 @@ async def predict(
 async def _predict_limited(
     service: Service, texts: list[str], limits: dict[str, Any]
 ) -> list[Prediction]:
-    """Predict among some classes: a call for each request, which no batch takes along."""
+    """Predict among some classes, in a call of its own that joins no batch."""
     found: list[Prediction] = await _read(
         service, partial(predictions_of, service.snapshot, texts, **limits)
     )
@@ -110,7 +110,7 @@ async def _predict_limited(
 
 
 async def _read(service: Service, function: Callable[[], Any]) -> Any:
-    """Run what reads the model; what a request asks wrongly is its own error."""
+    """Run a reader of the model; a ValueError is the fault of the request."""
     try:
         return await service.reading.run(function)
     except ValueError as error:
@@ -243,7 +243,7 @@ def _read_line(service: Service, line: bytes) -> str | Problem:
 
 
 async def _split_lines(request: Request) -> AsyncIterator[bytes | Problem]:
-    """Yield the lines of a body as they come; one that is too long is given up, not kept."""
+    """Yield the lines of a body as they come; one that is too long is dropped."""
     rest, is_skipped = b"", False
     async for chunk in request.stream():
         *lines, rest = (rest + chunk).split(b"\n")

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from longtail import __version__
 from longtail._columns import TableFormat
 from longtail.serve.context import answer, get_caller, get_service
-from longtail.serve.metrics import CONTENT_TYPE
+from longtail.serve.counters import CONTENT_TYPE
 from longtail.serve.problems import RESPONSES, Problem
 from longtail.serve.quality import measure_quality
 from longtail.serve.schemas import ModelInfo, QualityResponse

@@ -154,12 +154,4 @@ def _show_change(change: Change) -> dict[str, Any]:
         if key == "documents":
             some = [entry[:_LONGEST_SHOWN] for entry in some]
         content[key] = some
-    return {
-        "number": change.number,
-        "time": change.time,
-        "by": change.by,
-        "action": change.action,
-        "in_effect": change.in_effect,
-        "n_documents": len(change.labels),
-        "content": content,
-    }
+    return change.as_dict() | {"n_documents": len(change.labels), "content": content}

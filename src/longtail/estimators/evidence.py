@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.candidates import Candidate, Candidates
+from longtail.estimators.kept_documents import KeptDocuments
 from longtail.model.explanation import ScoreParts
 from longtail.model.state import LongTailState
 from longtail.results import TopK
-from longtail.sparse import CountMatrix, Floats, Integers
+from longtail.sparse import CountMatrix, Integers
 from longtail.taxonomy import Hierarchy
 
 N_EVIDENCE = 5  # terms of the document that are named for each candidate
-N_EXAMPLES = 2  # documents of each class
-N_EXAMPLE_TERMS = 15  # of each of these documents, the weightiest first
 
 Split = Callable[[LongTailState, CountMatrix, Integers], list[ScoreParts]]
 
@@ -29,25 +28,15 @@ def make_candidates(
     split: Split,
     term: Callable[[int], Hashable],
 ) -> list[Candidates]:
-    """Return the candidates of each document.
+    """Return the candidates of each document, whose ranking has probabilities.
 
-    Parameters
-    ----------
-    state : LongTailState
-        The model.
-    counts : CountMatrix
-        The documents.
-    top : TopK
-        Their ranking, with probabilities.
-    split : callable
-        Splits the score of each document for one class.
-    term : callable
-        Names a term by its id.
+    `split` splits the score of each document for one class; `term` names a term by its id.
     """
     documents, columns = np.nonzero(top.valid)
     class_ids = np.searchsorted(state.all_classes, top.classes[documents, columns])
     parts = split(state, counts.gather(documents), class_ids) if len(documents) else []
-    examples = _find_examples(state, np.unique(class_ids), term)
+    kept = KeptDocuments.of(state, np.unique(class_ids))
+    embeddings = counts.embeddings if state.needs_embeddings else None
     found: list[list[Candidate]] = [[] for _ in range(counts.n_documents)]
     labels = state.all_classes[class_ids].tolist()
     values = top.scores[documents, columns].tolist()
@@ -56,7 +45,9 @@ def make_candidates(
     ):
         path = _find_path(state.current_hierarchy, label)
         evidence = _find_evidence(of_pair, term)
-        shown = Candidate(label, str(label), path, value, evidence, examples.get(class_id, ()))
+        embedding = None if embeddings is None else embeddings[document]
+        examples = _find_examples(kept, class_id, embedding, term)
+        shown = Candidate(label, str(label), path, value, evidence, examples)
         found[document].append(shown)
     none = [None] * len(found) if top.none is None else top.none.tolist()
     return [Candidates(tuple(some), rest) for some, rest in zip(found, none, strict=True)]
@@ -76,24 +67,14 @@ def _find_path(hierarchy: Hierarchy | None, label: Any) -> tuple[Any, ...]:
 
 
 def _find_examples(
-    state: LongTailState, class_ids: Integers, term: Callable[[int], Hashable]
-) -> dict[int, tuple[str, ...]]:
-    """Return the last documents that the model keeps of each class, as their terms."""
-    if state.memory is None:
-        return {}
-    memory = state.memory.settle(state.overlay, len(state.statistics.indices))
-    memory = memory.gather(np.flatnonzero(np.isin(memory.class_ids, class_ids)))
-    counts = memory.documents(len(state.term_weights))
-    examples: dict[int, list[str]] = {}
-    for row in range(memory.n_documents)[::-1]:
-        shown = examples.setdefault(int(memory.class_ids[row]), [])
-        if len(shown) < N_EXAMPLES:
-            entries = slice(*counts.indptr[row : row + 2])
-            terms, data = counts.indices[entries], counts.data[entries]
-            shown.append(_name_terms(terms, data * state.document_weights[terms], term))
-    return {class_id: tuple(shown) for class_id, shown in examples.items()}
-
-
-def _name_terms(terms: NDArray[Any], weights: Floats, term: Callable[[int], Hashable]) -> str:
-    order = np.lexsort((terms, -weights))[:N_EXAMPLE_TERMS]
-    return " ".join(str(term(int(terms[i]))) for i in order)
+    kept: KeptDocuments | None,
+    class_id: int,
+    embedding: NDArray[Any] | None,
+    term: Callable[[int], Hashable],
+) -> tuple[str, ...]:
+    """Return documents of a class as their terms: the nearest by meaning, or else the last."""
+    if kept is None:
+        return ()
+    nearest = [] if embedding is None else kept.find_nearest(class_id, embedding)
+    rows = [row for row, _ in nearest] or kept.find_last(class_id)
+    return tuple(" ".join(str(term(i)) for i in kept.list_terms(row)) for row in rows)

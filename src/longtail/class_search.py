@@ -23,7 +23,7 @@ from longtail.sparse import Integers
 from longtail.text.tokenizer import normalise
 
 LONGEST_NAME = 1_000  # characters of a name or a query that are looked at
-MAX_ADDED = 500  # names beside the index before all are indexed anew
+MAX_ADDED = 500  # names beside the index before all are indexed again
 _MIN_SHARED = 0.25  # of a query's grams; two letters swapped in a short word leave no more
 _LETTERS = 64  # of a query that are compared, a bit each of a machine word
 _MAX_COMPARED = 4_096  # names, letter by letter; 1 ms
@@ -91,7 +91,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassNames:
+class ClassSearch:
     """The classes of one moment: an index of most of them, and the few that changed since."""
 
     classes: NDArray[Any]  # labels, sorted
@@ -105,8 +105,8 @@ class ClassNames:
         cls,
         classes: NDArray[Any],
         texts: Mapping[Any, str] | None = None,
-        before: ClassNames | None = None,
-    ) -> ClassNames:
+        before: ClassSearch | None = None,
+    ) -> ClassSearch:
         """Index the names of classes; what an earlier index has is used again."""
         texts = texts or {}
         if before is not None:

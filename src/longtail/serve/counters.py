@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -40,46 +41,37 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.requests = Counter(
-            "longtail_requests",
-            "Requests, by route and status.",
-            ("method", "route", "status"),
-            registry=self.registry,
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self.requests = counter(
+            "longtail_requests", "Requests, by route and status.", ("method", "route", "status")
         )
-        self.seconds = Histogram(
+        self.seconds = histogram(
             "longtail_request_seconds",
             "Time from the head of a request to the end of its answer.",
             ("route",),
             buckets=_SECONDS,
-            registry=self.registry,
         )
         self.under_way = Gauge(
             "longtail_requests_under_way", "Requests under way.", registry=self.registry
         )
-        self.batches = Histogram(
-            "longtail_batch_documents",
-            "Documents of each call of the model.",
-            buckets=_DOCUMENTS,
-            registry=self.registry,
+        self.batches = histogram(
+            "longtail_batch_documents", "Documents of each call of the model.", buckets=_DOCUMENTS
         )
         self.predicted = {
-            name: Counter(f"longtail_{key}", description, registry=self.registry)
-            for name, key, description in _PREDICTED
+            name: counter(f"longtail_{key}", description) for name, key, description in _PREDICTED
         }
-        self.probabilities = Histogram(
+        self.probabilities = histogram(
             "longtail_probability",
             "Probability of the first class of each document that has one.",
             buckets=_PROBABILITIES,
-            registry=self.registry,
         )
-        self.changes = Counter(
-            "longtail_changes", "Changes, by action and outcome.", ("action", "outcome"),
-            registry=self.registry,
-        )  # fmt: skip
-        self.audit_lost = Counter(
-            "longtail_audit_lost", "Lines that the audit trail does not have.", ("reason",),
-            registry=self.registry,
-        )  # fmt: skip
+        self.changes = counter(
+            "longtail_changes", "Changes, by action and outcome.", ("action", "outcome")
+        )
+        self.audit_lost = counter(
+            "longtail_audit_lost", "Lines that the audit trail does not have.", ("reason",)
+        )
 
     def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
         """Report what a function returns when it is asked."""

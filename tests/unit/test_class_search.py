@@ -10,16 +10,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longtail.class_names import ClassNames, compare, fold
+from longtail.class_search import ClassSearch, compare, fold
 from tests.conftest import examples
 
 NAMES = st.text("abc é", min_size=1, max_size=6).filter(lambda name: bool(name.strip()))
 CLASSES = st.dictionaries(NAMES, st.none() | NAMES, min_size=1, max_size=12)
 
 
-def make(described: dict[str, str | None], before: ClassNames | None = None) -> ClassNames:
+def make(described: dict[str, str | None], before: ClassSearch | None = None) -> ClassSearch:
     texts = {label: text for label, text in described.items() if text}
-    return ClassNames.index(np.unique(list(described)), texts, before)
+    return ClassSearch.index(np.unique(list(described)), texts, before)
 
 
 @examples(100)
@@ -63,7 +63,7 @@ def test_every_name_with_a_prefix_is_found_exact_ones_first(
 
 
 def test_a_word_of_a_name_goes_before_names_that_are_only_alike() -> None:
-    names = ClassNames.index(np.array(["onerous one", "terror", "x onerror=alert"]))
+    names = ClassSearch.index(np.array(["onerous one", "terror", "x onerror=alert"]))
     assert names.search("onerror", 3)[0] == ("x onerror=alert", "fuzzy")
 
 
@@ -91,7 +91,7 @@ def test_likeness_is_that_of_the_longest_common_subsequence(query: str, names: l
 def test_the_work_of_a_search_is_bounded() -> None:
     """Counted in calls of functions: letters are compared all at once."""
     letters = ("".join(some) for some in itertools.product("ab", repeat=11))
-    names = ClassNames.index(np.array([(start * 90)[:990] for start in letters]))
+    names = ClassSearch.index(np.array([(start * 90)[:990] for start in letters]))
     n_calls = 0
 
     def count(_: Any, event: str, __: Any) -> None:
