@@ -117,18 +117,14 @@ class TopK:
         return "\n".join([*lines, *self._left_out()])
 
     def _repr_html_(self) -> str:
-        header = "<tr><th>document</th><th>rank</th><th>class</th><th>score</th></tr>"
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for document, candidates in self._shown():
-            for rank, (label, score) in enumerate(candidates, 1):
-                rows.append(
-                    f"<tr><td>{document}</td><td>{rank}</td><td>{html.escape(str(label))}</td>"
-                    f"<td>{score:.3g}</td></tr>"
-                )
-            if not candidates:
-                rows.append(f"<tr><td>{document}</td><td></td><td>no candidate</td><td></td></tr>")
+            rows += [
+                (str(document), str(rank), str(label), f"{score:.3g}")
+                for rank, (label, score) in enumerate(candidates, 1)
+            ] or [(str(document), "", "no candidate", "")]
         more = "".join(f"<p>{line.strip()}</p>" for line in self._left_out())
-        return f"<table>{header}{''.join(rows)}</table>{more}"
+        return html_table(rows, ("document", "rank", "class", "score")) + more
 
     def _shown(self) -> Iterator[tuple[int, list[tuple[Any, float]]]]:
         """Yield the candidates of the documents that are shown."""
@@ -323,11 +319,7 @@ class Health:
         return "\n".join(f"{name:<{n_columns}}  {value}" for name, value in rows)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>"
-            for name, value in self.rows()
-        )
-        return f"<table>{cells}</table>"
+        return html_table(self.rows())
 
 
 @dataclass(frozen=True)
@@ -477,16 +469,21 @@ class Explanation:
         return "\n".join([title, *lines, *near])
 
     def _repr_html_(self) -> str:
-        def row(cells: Iterable[str], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-        caption = html.escape(str(self.label))
+        caption = str(self.label)
         if self.runner_up is not None:
-            caption += f", runner-up {html.escape(str(self.runner_up))}"
-        body = "".join(row(cells, "td") for cells in self._rows())
-        return (
-            f"<table><caption>{caption}</caption>{row(('', *self._header()), 'th')}{body}</table>"
-        )
+            caption += f", runner-up {self.runner_up}"
+        return html_table(self._rows(), ("", *self._header()), caption)
+
+
+def html_table(rows: Iterable[Iterable[str]], header: Iterable[str] = (), caption: str = "") -> str:
+    """Return cells of text as a table for a notebook."""
+
+    def row(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    above += row(header, "th") if header else ""
+    return f"<table>{above}{''.join(row(cells, 'td') for cells in rows)}</table>"
 
 
 def _printable(text: str) -> str:

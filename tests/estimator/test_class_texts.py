@@ -396,6 +396,18 @@ def test_a_file_with_false_names_is_refused(of_texts, tmp_path, change):
         longtail.load(tmp_path / "bad")
 
 
+@pytest.mark.parametrize("blank", ["", "  ", " \n", None])
+def test_a_text_that_a_teacher_took_away_stays_away(of_texts, tmp_path, blank):
+    of_texts.save(tmp_path / "model")
+    teacher = longtail.Teacher(tmp_path / "model")
+    teacher.set_class_text("bear", blank)
+    opened = longtail.load(tmp_path / "model")
+    assert (
+        opened.class_texts_ == teacher.model.class_texts_ == {"Tyto alba": "barn owl; screech owls"}
+    )
+    assert teacher.changes()[0].content == {"label": "bear", "text": ""}
+
+
 def test_a_teacher_records_texts(of_texts, tmp_path):
     of_texts.save(tmp_path / "model")
     teacher = longtail.Teacher(tmp_path / "model")

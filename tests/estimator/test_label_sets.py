@@ -250,7 +250,11 @@ def test_a_teacher_teaches_forgets_and_undoes_label_sets(tmp_path):
     reopened = longtail.load(tmp_path / "model")
     assert reopened.statistics_ == teacher.model.statistics_
     assert "wolf" in reopened.classes_
-    teacher.undo(2)
+    column = np.empty(2, object)  # as a column of a table holds them
+    column[:] = [["wolf"], ["owl", "wolf"]]
+    teacher.teach(["wolf cubs howl", "an owl and a wolf"], column)
+    assert teacher.model.statistics_.n_documents == before.n_documents + 5
+    teacher.undo(3)
     assert teacher.model.predict(TEXTS[:5]) == longtail.load(tmp_path / "model").predict(TEXTS[:5])
     assert "wolf" not in teacher.model.classes_
     teacher.close()

@@ -70,7 +70,7 @@ def test_it_refines_when_enough_was_taught(texts, path):
     teach(teacher, texts, 379, 1)
     assert teacher.settle(WAIT)
     assert actions(teacher) == [("teach", None)] * 2 + [("refine", "auto")]
-    assert teacher.model._arrays.corpus.n_documents == 380
+    assert teacher.model.classifier_.state_.corpus.n_documents == 380
     assert_same(teacher.model, load(path))
     by_hand = load(path.with_name("model"), verify=False)
     assert np.array_equal(by_hand.predict(texts[0]), teacher.model.predict(texts[0]))
@@ -119,7 +119,7 @@ def test_predictions_and_changes_go_on_meanwhile(texts, path, paused):
     model = teacher.model
     assert model.predict(["entirely new words"]).tolist() == ["new class"]
     assert "c99" in model.classes_.tolist()
-    assert model._arrays.corpus.n_documents == 400  # what it began with
+    assert model.classifier_.state_.corpus.n_documents == 400  # what it began with
     assert model.statistics_.n_documents == 411
     assert_same(model, load(path))
     other.refresh()
@@ -175,7 +175,7 @@ def test_undone_it_does_not_come_back(texts, path):
     teach(teacher, texts, 360, 40)
     assert teacher.settle(WAIT)
     teacher.undo()
-    assert teacher.model._arrays.corpus.n_documents == 360
+    assert teacher.model.classifier_.state_.corpus.n_documents == 360
     teach(teacher, texts, 400, 40)
     assert teacher.settle(WAIT)
     assert [action for action, _ in actions(teacher)] == ["teach", "undo", "teach"]
@@ -183,7 +183,7 @@ def test_undone_it_does_not_come_back(texts, path):
     teach(teacher, texts, 440, 60)
     assert teacher.settle(WAIT)
     assert actions(teacher)[-1] == ("refine", "auto")
-    assert before._arrays.corpus.n_documents == 360
+    assert before.classifier_.state_.corpus.n_documents == 360
 
 
 def test_old_files_go(texts, path):
@@ -201,7 +201,7 @@ def test_old_files_go(texts, path):
         teacher.undo(numbers=refined[-2:-1])
     assert_same(teacher.model, load(path))
     teacher.undo(numbers=refined[:-1])  # all of them: the model file with its changes
-    assert teacher.model._arrays.corpus.n_documents == 360
+    assert teacher.model.classifier_.state_.corpus.n_documents == 360
     assert_same(teacher.model, load(path))
     assert teacher.refine()  # tidies up: those that are undone are not kept
     teacher.undo()

@@ -228,12 +228,12 @@ def exercise(model: Any, path: Path) -> None:
 
 def _give_encoder(model: Any) -> None:
     """Let a model that needs an encoder have one; which one it is is not checked."""
-    embedder = getattr(model._state, "embedder", None)
+    embedder = getattr(model.state_, "embedder", None)
     if embedder is None:
         return
     n_dimensions = len(embedder.probe)
     model._state = replace(
-        model._state,
+        model.state_,
         embedder=replace(embedder, encode=lambda texts: np.eye(len(texts), n_dimensions) + 0.1),
     )
 

@@ -19,6 +19,10 @@ def test_import_loads_no_heavy_package():
     assert run(code).strip() == "set()"
 
 
+def test_commands_are_listed_without_numpy():
+    assert run("import sys, longtail.cli.app; print('numpy' in sys.modules)").strip() == "False"
+
+
 def test_import_compiles_nothing():
     code = """
 import importlib, pkgutil

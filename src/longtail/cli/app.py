@@ -21,6 +21,7 @@ These are imported when a command runs, so that `longtail --help` answers at onc
 `shared_options` options of several commands; `fit_options` those of estimators
 `inputs`         what commands read
 `outputs`        what commands write; `prediction_rows` predictions
+`choice`         options of `predict` that say what to answer
 `show`           what commands print
 `report`         an evaluation as one HTML page
 ================ ==============================================================

@@ -1,14 +1,53 @@
-"""`--class-texts`: from a table to the text of each class."""
+"""`--class-texts`: the options, and from a table to the text of each class."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from longtail.cli.fit_options import TEXT_PANEL
 from longtail.cli.inputs import read_labelled
+
+_option = partial(typer.Option, rich_help_panel=TEXT_PANEL)
+
+
+@dataclass(frozen=True)
+class ClassTextOptions:
+    """Options that give the texts of classes."""
+
+    class_texts: Annotated[
+        Path | None,
+        _option(
+            "--class-texts",
+            metavar="FILE",
+            help="Names of classes: a table with columns label and text, or without header: "
+            "label, tab, text. Those without documents are learned too.",
+        ),
+    ] = None
+    class_texts_label: Annotated[
+        str | None,
+        _option("--class-texts-label", metavar="COLUMN", help="Its column of labels."),
+    ] = None
+    class_texts_text: Annotated[
+        list[str] | None,
+        _option(
+            "--class-texts-text",
+            metavar="COLUMN",
+            help="Its column of names; give it again to join several.",
+        ),
+    ] = None
+
+    def read(self) -> ClassTexts | None:
+        """Return the texts of the table; None where none was given."""
+        if self.class_texts is None:
+            return None
+        return read_class_texts(self.class_texts, self.class_texts_label, self.class_texts_text)
 
 
 @dataclass(frozen=True)

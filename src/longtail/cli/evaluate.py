@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ import typer
 from longtail._words import count
 from longtail.answers import class_texts
 from longtail.cli.expect import compare_expected, expectations
-from longtail.cli.findings import Section, compare_rows, describe_difference, find
+from longtail.cli.findings import Findings, Section, compare_rows, describe_difference, find
 from longtail.cli.inputs import (
     Source,
     as_model_labels,
@@ -63,38 +63,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Options of an evaluation: a precision, a share of unknowns, and the lengths of its lists."""
+class Asked:
+    """What is measured: a precision, a share of unknown classes, the lengths of the lists."""
 
-    precision: float
-    unknown: float
-    n_confusions: int
-    n_mistakes: int
-
-
-@takes(layout=Layout)
-def evaluate(
-    model: ModelPath,
-    files: TablePaths,
-    text: TextColumns = None,
-    label: LabelColumns = None,
     precision: Annotated[
         float,
         typer.Option("--precision", help="Show how many documents can be had at this precision."),
-    ] = 0.9,
-    unknown: Unknown = 0.0,
+    ] = 0.9
+    unknown: Unknown = 0.0
+    confusions: Annotated[
+        int, typer.Option("--confusions", min=0, help="How many pairs of confused classes to list.")
+    ] = 10
+    mistakes: Annotated[
+        int,
+        typer.Option(
+            "--mistakes", min=0, help="How many wrong documents the report explains, surest first."
+        ),
+    ] = 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files that an evaluation writes."""
+
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Write one HTML page with all results."),
-    ] = None,
-    compare: Annotated[
-        Path | None,
-        typer.Option(
-            "--compare",
-            metavar="OTHER",
-            help="Another model file: both side by side, with a test of the difference.",
-        ),
-    ] = None,
+    ] = None
+    documents: Annotated[
+        bool,
+        typer.Option("--documents/--no-documents", help="Whether the report quotes documents."),
+    ] = True
     predictions: Annotated[
         Path | None,
         typer.Option(
@@ -102,7 +101,7 @@ def evaluate(
             metavar="FILE",
             help="Write every document's true class, prediction and probability.",
         ),
-    ] = None,
+    ] = None
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,25 +110,76 @@ def evaluate(
             help="A column that names documents, such as an id, in --predictions and --report; "
             "give it again for more.",
         ),
-    ] = None,
+    ] = None
     figures: Annotated[
         Path | None, typer.Option("--figures", metavar="FOLDER", help="Write the figures there.")
-    ] = None,
-    figure_format: Annotated[str, typer.Option("--figure-format", help="png or svg.")] = "png",
-    confusions: Annotated[
-        int, typer.Option("--confusions", min=0, help="How many pairs of confused classes to list.")
-    ] = 10,
-    mistakes: Annotated[
-        int,
-        typer.Option(
-            "--mistakes", min=0, help="How many wrong documents the report explains, surest first."
-        ),
-    ] = 20,
-    documents: Annotated[
-        bool,
-        typer.Option("--documents/--no-documents", help="Whether the report quotes documents."),
-    ] = True,
+    ] = None
+    figure_format: Annotated[str, typer.Option("--figure-format", help="png or svg.")] = "png"
+
+    def check(self, inputs: list[str | Path]) -> None:
+        """Refuse files that cannot be written, before the work is done."""
+        if self.figure_format not in ("png", "svg"):
+            raise ValueError(f"--figure-format must be png or svg; got {self.figure_format!r}.")
+        for target in filter(None, (self.report, self.predictions)):
+            check_writable(target, inputs)
+        if self.predictions is not None:
+            find_written(self.predictions, None, "--predictions")
+        if self.report is not None or self.figures is not None:
+            from longtail.plotting import new_figure
+
+            new_figure(1.0, 1.0)  # says what to install
+
+    @contextmanager
+    def open_predictions(
+        self, classifier: Any, source: Source, inputs: list[str | Path]
+    ) -> Iterator[Callable[[list[Prediction]], None] | None]:
+        """Open the file of predictions; yield the function that writes rows, or None."""
+        if self.predictions is None:
+            yield None
+            return
+        written = find_written(self.predictions, None, "--predictions")
+        columns = Columns.of(classifier, source, None, True, written, truth=True)
+        with open_output(self.predictions, written, columns, inputs) as write:
+            yield write
+
+    def draw(self, findings: Findings, inputs: list[str | Path]) -> dict[str, Any]:
+        """Return the figures where any are needed, and write them where asked."""
+        if self.report is None and self.figures is None:
+            return {}
+        drawn = {name: draw() for name, draw in findings.figures.items()}
+        if self.figures is not None:
+            self.figures.mkdir(parents=True, exist_ok=True)
+            for name, figure in drawn.items():
+                save_figure(figure, self.figures / f"{name}.{self.figure_format}", inputs)
+        return drawn
+
+    def tell(self, n_figures: int) -> None:
+        """Print which files were written."""
+        if self.report is not None:
+            print_note(f"the report is in {self.report}.")
+        if self.figures is not None:
+            print_note(f"{count(n_figures, 'figure')} are in {self.figures}.")
+        if self.predictions is not None:
+            print_note(f"the predictions are in {self.predictions}.")
+
+
+@takes(asked=Asked, written=Written, layout=Layout)
+def evaluate(
+    model: ModelPath,
+    files: TablePaths,
+    text: TextColumns = None,
+    label: LabelColumns = None,
     *,
+    asked: Asked,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            metavar="OTHER",
+            help="Another model file: both side by side, with a test of the difference.",
+        ),
+    ] = None,
+    written: Written,
     layout: Layout,
     threads: Threads = -1,
     as_json: AsJson = False,
@@ -137,33 +187,29 @@ def evaluate(
 ) -> None:
     """Compare predictions with the labels of a table: accuracy, calibration, confusions."""
     with clear_errors():
-        source = Source(files, text, label, layout, keep or [])
-        asked = _Asked(precision, unknown, confusions, mistakes if report is not None else 0)
+        source = Source(files, text, label, layout, written.keep or [])
         inputs: list[str | Path] = [model, *source.paths, *([compare] if compare else [])]
-        _check_options(asked, figure_format, source, compare)
-        for target in filter(None, (report, predictions)):
-            check_writable(target, inputs)
-        if report is not None or figures is not None:
-            from longtail.plotting import new_figure
-
-            new_figure(1.0, 1.0)  # says what to install before the work is done
-        written = "" if predictions is None else find_written(predictions, None, "--predictions")
+        if not 0 < asked.precision < 1:
+            raise ValueError(
+                f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
+            )
+        if compare is not None and "-" in source.paths:
+            raise ValueError(
+                "--compare reads the documents twice; give a file, not standard input."
+            )
+        written.check(inputs)
         classifier = load_model(model, threads)
         other = None if compare is None else load_model(compare, threads)
         source, told = match_source(source, classifier, quiet), source
-        with ExitStack() as stack:
-            write = None
-            if predictions is not None:
-                columns = Columns.of(classifier, source, None, True, written, truth=True)
-                write = stack.enter_context(open_output(predictions, written, columns, inputs))
-            result = _evaluate(classifier, source, asked, quiet, write)
+        n_mistakes = 0 if written.report is None else asked.mistakes
+        with written.open_predictions(classifier, source, inputs) as write:
+            result = _evaluate(classifier, source, asked, quiet, n_mistakes, write)
         findings = find(result)
         expected = compare_expected(expectations(classifier), result)
         comparison, measures = None, dict[str, Any]()
         if other is not None and compare is not None:
-            plain = replace(asked, n_mistakes=0)
             try:
-                other_result = _evaluate(other, match_source(told, other, quiet), plain, quiet)
+                other_result = _evaluate(other, match_source(told, other, quiet), asked, quiet)
             except DataFormatError as error:
                 raise ValueError(
                     f"{error}. --compare: {compare} was fitted on other columns, or on text in "
@@ -174,14 +220,8 @@ def evaluate(
             comparison = Section(
                 f"Compared with {compare.name}", *compare_rows(measures), remark=verdict
             )
-        drawn = {}
-        if report is not None or figures is not None:
-            drawn = {name: draw() for name, draw in findings.figures.items()}
-        if figures is not None:
-            figures.mkdir(parents=True, exist_ok=True)
-            for name, figure in drawn.items():
-                save_figure(figure, figures / f"{name}.{figure_format}", inputs)
-        if report is not None:
+        drawn = written.draw(findings, inputs)
+        if written.report is not None:
             from longtail.cli.report import ReportPage, html_report
 
             page = ReportPage(
@@ -189,9 +229,9 @@ def evaluate(
                 _facts(model, classifier, source),
                 expected,
                 comparison,
-                documents,
+                written.documents,
             )
-            with replacing(report, inputs) as file:
+            with replacing(written.report, inputs) as file:
                 file.write(html_report(page, findings, drawn))
         if as_json:
             compared = {name: found.as_dict() for name, found in measures.items()}
@@ -204,38 +244,15 @@ def evaluate(
             for sentence in (*findings.sentences, f"{findings.headline}."):
                 say(sentence)
         if not quiet:
-            _tell_written(report, figures, len(drawn), predictions)
-
-
-def _check_options(asked: _Asked, figure_format: str, source: Source, compare: Path | None) -> None:
-    """Refuse impossible options before the work is done."""
-    if not 0 < asked.precision < 1:
-        raise ValueError(
-            f"--precision must be between 0 and 1, such as 0.9; got {asked.precision}."
-        )
-    if figure_format not in ("png", "svg"):
-        raise ValueError(f"--figure-format must be png or svg; got {figure_format!r}.")
-    if compare is not None and "-" in source.paths:
-        raise ValueError("--compare reads the documents twice; give a file, not standard input.")
-
-
-def _tell_written(
-    report: Path | None, figures: Path | None, n_figures: int, predictions: Path | None
-) -> None:
-    """Print which files were written."""
-    if report is not None:
-        print_note(f"the report is in {report}.")
-    if figures is not None:
-        print_note(f"{count(n_figures, 'figure')} are in {figures}.")
-    if predictions is not None:
-        print_note(f"the predictions are in {predictions}.")
+            written.tell(len(drawn))
 
 
 def _evaluate(
     classifier: Any,
     source: Source,
-    asked: _Asked,
+    asked: Asked,
     quiet: bool,
+    n_mistakes: int = 0,
     write: Callable[[list[Prediction]], None] | None = None,
 ) -> Evaluation:
     """Predict all documents of a source, and write each prediction where asked."""
@@ -248,7 +265,15 @@ def _evaluate(
         ) as chunks,
     ):
         read = _Reader(classifier, source, chunks, write)
-        return run(classifier, read, **vars(asked), on_predicted=read.write)
+        return run(
+            classifier,
+            read,
+            precision=asked.precision,
+            unknown=asked.unknown,
+            n_confusions=asked.confusions,
+            n_mistakes=n_mistakes,
+            on_predicted=read.write,
+        )
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtail._words import count
-from longtail.cli.class_text_table import ClassTexts, read_class_texts
+from longtail.cli.class_text_table import ClassTextOptions, ClassTexts
 from longtail.cli.cluster import Cluster, fit_on
 from longtail.cli.expect import expectations, print_expectations
 from longtail.cli.fit_options import (
@@ -57,13 +57,12 @@ from longtail.cli.show import (
 if TYPE_CHECKING:
     from longtail.datasets.records import Chunk
 
-_TEXT: Any = {"rich_help_panel": TEXT_PANEL}
-
 
 @takes(
     content=Content,
     layout=Layout,
     reading=[option.as_parameter(TEXT_PANEL) for option in (*VECTORIZER_OPTIONS, *TEXT_OPTIONS)],
+    named=ClassTextOptions,
     above=HierarchyOptions,
     learning=[option.as_parameter(None) for option in CLASSIFIER_OPTIONS],
     cluster=Cluster,
@@ -80,31 +79,7 @@ def fit(
         typer.Option("--discard-changes", help="Replace a model and drop what it was taught."),
     ] = False,
     reading: dict[str, Any],
-    class_texts: Annotated[
-        Path | None,
-        typer.Option(
-            "--class-texts",
-            metavar="FILE",
-            help="Names of classes: a table with columns label and text, or without header: "
-            "label, tab, text. Those without documents are learned too.",
-            **_TEXT,
-        ),
-    ] = None,
-    class_texts_label: Annotated[
-        str | None,
-        typer.Option(
-            "--class-texts-label", metavar="COLUMN", help="Its column of labels.", **_TEXT
-        ),
-    ] = None,
-    class_texts_text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--class-texts-text",
-            metavar="COLUMN",
-            help="Its column of names; give it again to join several.",
-            **_TEXT,
-        ),
-    ] = None,
+    named: ClassTextOptions,
     unique_labels: Annotated[
         bool,
         typer.Option(
@@ -130,13 +105,12 @@ def fit(
         source = Source(files, content.text, label, layout, above.keep, fields=content.fields)
         check_columns(source, labelled=True)
         source = ask_separator(source)
-        _check_text_options(source, reading | {"class_texts": class_texts})
+        _check_text_options(source, reading | {"class_texts": named.class_texts})
         vectorizer = convert_given(VECTORIZER_OPTIONS, reading)
         of_text = convert_given(TEXT_OPTIONS, reading)
         learner = convert_given(CLASSIFIER_OPTIONS, learning)
         _check_target(out, discard_changes)
-        columns = (class_texts_label, class_texts_text)
-        names = None if class_texts is None else read_class_texts(class_texts, *columns)
+        names = named.read()
         above.check(has_text=not source.holds_counts, is_cluster=cluster.is_asked)
         vocabulary = above.read_vocabulary()
         if above.taxonomy is not None and vocabulary is not None and not source.holds_counts:

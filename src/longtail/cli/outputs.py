@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from longtail.store import files
-
 if TYPE_CHECKING:
     from longtail.datasets.records import BadRow
 
@@ -91,8 +89,10 @@ def replacing(path: Path | None, inputs: Iterable[str | Path] = ()) -> Iterator[
 @contextmanager
 def replaced_path(path: Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
     """Yield a path beside `path` that is renamed to it in the end; a link is followed."""
+    from longtail.store.files import replacing as replacing_file  # imports numpy
+
     check_writable(path, inputs)
-    with files.replacing(path.resolve()) as beside:
+    with replacing_file(path.resolve()) as beside:
         yield beside
 
 
@@ -110,10 +110,12 @@ class BadRows:
     """The report of rows that were skipped; there is no file where there were none."""
 
     def __init__(self, path: Path, inputs: Iterable[str | Path] = ()) -> None:
+        from longtail.store.files import temporary_path  # imports numpy
+
         check_writable(path, inputs)
         self.path = path
         self.n_rows = 0
-        self._beside = files.temporary_path(path)
+        self._beside = temporary_path(path)
         self._file: TextIO | None = None
 
     def __call__(self, row: BadRow) -> None:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from longtail._words import count
-from longtail.answers import (
-    class_texts,
-    count_candidates,
-    find_path,
-    knows_probabilities,
-    rank,
-)
-from longtail.cli.class_limits import ClassLimits
+from longtail.answers import class_texts, find_path, knows_probabilities
+from longtail.cli.choice import Choice
 from longtail.cli.cluster import Cluster, predict_on
 from longtail.cli.inputs import (
     Source,
@@ -36,7 +29,6 @@ from longtail.cli.prediction_rows import (
     Prediction,
     find_written,
     open_output,
-    rank_rows,
 )
 from longtail.cli.shared_options import (
     AsJson,
@@ -45,20 +37,15 @@ from longtail.cli.shared_options import (
     Quiet,
     TextColumns,
     Threads,
-    Unknown,
     options_of,
     takes,
 )
 from longtail.cli.show import clear_errors, print_json, print_note, print_table, progress, say
 
-if TYPE_CHECKING:
-    from longtail.datasets.records import Chunk
-    from longtail.results import Threshold
-
 _TOP_OF_A_TEXT = 5
 
 
-@takes(layout=Layout, limits=ClassLimits, where=options_of(Cluster, "dask", "workers"))
+@takes(layout=Layout, choice=Choice, where=options_of(Cluster, "dask", "workers"))
 def predict(
     model: ModelPath,
     documents: Annotated[
@@ -73,28 +60,8 @@ def predict(
         int | None,
         typer.Option("--top", min=1, help="Classes for each document: 1, or 5 for a text."),
     ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            "--precision",
-            help="Leave the class empty where it is not sure enough for this precision, "
-            "such as 0.9.",
-        ),
-    ] = None,
-    each: Annotated[
-        bool,
-        typer.Option(
-            "--each",
-            help="With --precision: every class must be that probable, not all on average.",
-        ),
-    ] = False,
-    unknown: Unknown = 0.0,
-    max_labels: Annotated[
-        int | None,
-        typer.Option("--max-labels", min=1, help="Label sets: the most labels of a document."),
-    ] = None,
     *,
-    limits: ClassLimits,
+    choice: Choice,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - is the terminal.")
     ] = STANDARD_OUTPUT,
@@ -124,22 +91,19 @@ def predict(
     """
     with clear_errors():
         source = Source(documents, text, None, layout, keep or [])
-        limits.check(precision, top)
-        if unknown and precision is None and limits.back_off is None:
-            raise ValueError("--unknown goes with --precision or --back-off, which it changes.")
+        choice.check(top)
         if _is_text(source):
             from longtail.datasets.records import Chunk
 
             classifier = load_model(model, threads)
-            run = _make_predictor(classifier, limits, precision, unknown, each, max_labels)
+            run = choice.make_predictor(classifier)
             document = one_document(classifier, documents[0], layout.zero_based)
             [row] = run(Chunk(document, [], [1], [[]]), top or _TOP_OF_A_TEXT)
             _print_text(classifier, row, as_json)
             return
         cluster = Cluster(**where)
         if cluster.is_asked:
-            is_limited = precision is not None or each or unknown or limits != ClassLimits()
-            _check_cluster(out, out_format, keep or is_limited)
+            _check_cluster(out, out_format, keep or choice != Choice())
             classifier = load_model(model, 1)
             source = match_source(source, classifier, quiet)
             with progress(quiet) as update:
@@ -153,7 +117,7 @@ def predict(
             check_writable(out, inputs)
         classifier = load_model(model, threads)
         source = match_source(source, classifier, quiet)
-        run = _make_predictor(classifier, limits, precision, unknown, each, max_labels)
+        run = choice.make_predictor(classifier)
         n_documents = n_kept = n_without_words = 0
         columns = Columns.of(classifier, source, top, escape_formulas, written)
         with (
@@ -175,9 +139,8 @@ def predict(
                     n_without_words += sum(not row.classes for row in rows)
                     n_documents += len(chunk)
         if not quiet and out != STANDARD_OUTPUT:
-            held = (
-                "" if precision is None else f", {n_documents - n_kept:,} of them without a class"
-            )
+            held = f", {n_documents - n_kept:,} of them without a class"
+            held = "" if choice.precision is None else held
             print_note(
                 f"{count(n_documents, 'document')} predicted{held}; they are in {out}."
                 + _describe_unknown(n_without_words, " ")
@@ -186,11 +149,7 @@ def predict(
             print_note(_describe_unknown(n_without_words))
 
 
-def _check_cluster(
-    out: Path,
-    out_format: str | None,
-    others: Any,
-) -> None:
+def _check_cluster(out: Path, out_format: str | None, others: Any) -> None:
     """Refuse what does not go with --dask and --workers."""
     if out == STANDARD_OUTPUT or (out.exists() and not out.is_dir()):
         raise ValueError(
@@ -203,9 +162,9 @@ def _check_cluster(
         )
     if others:
         raise ValueError(
-            "--keep, --precision, --each, --unknown, --within, --exclude, --branch, --back-off and "
-            "--level do not go with --dask and --workers; the files have the lines and "
-            "probabilities to add them."
+            "--keep, --precision, --each, --unknown, --max-labels, --within, --exclude, --branch, "
+            "--back-off and --level do not go with --dask and --workers; the files have the lines "
+            "and probabilities to add them."
         )
 
 
@@ -263,65 +222,3 @@ def _print_text(classifier: Any, row: Prediction, as_json: bool) -> None:
         say("The text has no known word, so no class.")
         return
     print_table(title, ("class", *(["text"] if texts else []), value), cells)
-
-
-def _find_threshold(
-    classifier: Any,
-    precision: float | None,
-    unknown: float,
-    each: bool,
-    level: int | None = None,
-) -> Threshold | None:
-    """Return what decides where the class is left empty; None where nothing was asked for."""
-    if precision is None:
-        if each:
-            raise ValueError("--each goes with --precision, such as --precision 0.9 --each.")
-        return None
-    if not knows_probabilities(classifier):
-        raise ValueError(
-            f"--precision needs a model with probabilities; this is a {type(classifier).__name__}."
-        )
-    at_level = {} if level is None else {"level": level}
-    threshold: Threshold = classifier.threshold_for(precision, unknown, each=each, **at_level)
-    if not threshold.n_documents:
-        raise ValueError(
-            f"a precision of {precision} cannot be reached: no threshold gave it on the documents "
-            "held out in fit. Ask for less, or fit with more documents."
-        )
-    return threshold
-
-
-def _make_predictor(
-    model: Any,
-    limits: ClassLimits,
-    precision: float | None,
-    unknown: float,
-    each: bool,
-    max_labels: int | None,
-) -> Callable[[Chunk, int | None], list[Prediction]]:
-    """Return what predicts a chunk and lists so many classes; refuse what the model cannot do."""
-    from longtail.results import TopK
-    from longtail.training.calibration import count_predicted
-
-    threshold = _find_threshold(model, precision, unknown, each, limits.level)
-    if max_labels is not None and not model.multilabel_:
-        raise ValueError("--max-labels is for models of label sets; this one gives one class each.")
-    texts, among = class_texts(model), limits.read(model, unknown)
-    precision_of_nodes = among.pop("back_off", None)
-    # A label set is the beginning of the ranking, so its probabilities are there too.
-    depth = count_candidates(model) if model.multilabel_ else 1
-
-    def predict(chunk: Chunk, top: int | None) -> list[Prediction]:
-        ranking = rank(model, chunk.content, max(top or 1, depth), **among)
-        sizes = count_predicted(ranking, model.multilabel_, threshold, max_labels).tolist()
-        sets = [[label for label, _ in ranking[i][:n]] for i, n in enumerate(sizes)]
-        labels = sets if model.multilabel_ else [found[0] if found else None for found in sets]
-        return rank_rows(chunk, ranking, labels, top, texts)
-
-    def answer_nodes(chunk: Chunk, _: int | None) -> list[Prediction]:
-        found = model.predict_nodes(chunk.content, precision_of_nodes, **among)
-        ranking = TopK(found.labels[:, None], found.probabilities[:, None], found.valid[:, None])
-        nodes = zip(found.labels.tolist(), found.valid.tolist(), strict=True)
-        return rank_rows(chunk, ranking, [y if valid else None for y, valid in nodes], 1, texts)
-
-    return predict if precision_of_nodes is None else answer_nodes

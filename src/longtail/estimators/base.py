@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -54,14 +54,29 @@ from longtail.model.entry import Changes
 from longtail.model.explanation import ScoreParts, name_parts
 from longtail.model.overlay import Overlay
 from longtail.model.statistics import ClassStatistics
-from longtail.results import Explanation, TopK
+from longtail.results import Explanation, TopK, html_table
 from longtail.retrieval.subsets import ClassSubsets
 from longtail.sparse import CountMatrix, Floats, Integers, check_sparse
+from longtail.store.forking import Turn
 from longtail.store.journal import saving
 from longtail.store.state_io import SavedModel, save_state
 
 DENSE_CLASSES = 1_000  # up to here probabilities and decisions are dense arrays
 _PLAIN = (sp.csr_array, sp.csr_matrix, np.ndarray)  # counts of these kinds need no conversion
+
+
+Method = TypeVar("Method")
+
+
+def if_classifier_has(name: str) -> Callable[[Method], Method]:
+    """Return a decorator: the method exists where the classifier of counts has one of the name."""
+
+    def check(estimator: Any) -> bool:
+        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
+        return True
+
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
@@ -135,17 +150,38 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return form is not None and form.is_multilabel
 
     @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, sorted."""
+        classes: NDArray[Any] = self._arrays.all_classes
+        return classes
+
+    @property
+    def statistics_(self) -> ClassStatistics:
+        """The sums of the documents of each class."""
+        statistics: ClassStatistics = self._arrays.all_statistics
+        limited = statistics.limited_frequencies
+        is_same = limited is statistics.document_frequencies
+        return statistics if is_same else replace(statistics, document_frequencies=limited)
+
+    @property
+    def n_documents_(self) -> int:
+        """Documents; of a model of label sets those of the last fit, each counted once.
+
+        Where documents have weights, what these add up to, rounded.
+        """
+        if self.multilabel_:  # the statistics count a document once for each of its labels
+            return int(self._arrays.n_fitted_documents)
+        return round(self.statistics_.n_documents)
+
+    @property
     def _lock(self) -> Any:
         """The lock around edits; a copy, a pickle or a forked process gets a new one."""
-        pid, lock = self.__dict__.setdefault("_lock_of_process", (os.getpid(), threading.RLock()))
-        if pid != os.getpid():
-            self.__dict__["_lock_of_process"] = (os.getpid(), lock := threading.RLock())
-        return lock
+        return self.__dict__.setdefault("_turn", Turn()).lock
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the lock out of copies and pickles."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_lock_of_process"}
+        return {name: value for name, value in state.items() if name != "_turn"}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there is a state."""
@@ -251,10 +287,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         picture: str = super()._repr_html_inner()
         if not self.__sklearn_is_fitted__():
             return picture
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in self._facts().items()
-        )
-        return f"{picture}<table>{rows}</table>"
+        return picture + html_table(self._facts().items())
 
     @abstractmethod
     def _facts(self) -> dict[str, str]:
@@ -366,25 +399,6 @@ class CountClassifier(Classifier):
             super()._swap(change)
             self.n_features_in_ = self._fitted().statistics.n_terms
         return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        classes: NDArray[Any] = self._fitted().all_classes
-        return classes
-
-    @property
-    def statistics_(self) -> ClassStatistics:
-        """The sums of the documents of each class."""
-        statistics: ClassStatistics = self._fitted().all_statistics
-        limited = statistics.limited_frequencies
-        is_same = limited is statistics.document_frequencies
-        return statistics if is_same else replace(statistics, document_frequencies=limited)
-
-    @property
-    def n_documents_(self) -> int:
-        """Documents of all classes; where they have weights, what these add up to, rounded."""
-        return round(self.statistics_.n_documents)
 
     def count(self, documents: Any, embeddings: Any = None) -> CountMatrix:
         """Return documents as counts of the model's terms, with their embeddings.

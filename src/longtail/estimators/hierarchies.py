@@ -6,15 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
-from longtail.estimators.base import Classifier
+from longtail.estimators.base import Classifier, if_classifier_has
 from longtail.model.edits import Move, SetHierarchy, as_list
 from longtail.taxonomy import Hierarchy
-
-
-def _takes_hierarchy(estimator: Any) -> bool:
-    return issubclass(type(estimator._classifier_of_counts()), TakesHierarchy)
 
 
 class TakesHierarchy(Classifier):
@@ -26,7 +21,7 @@ class TakesHierarchy(Classifier):
         hierarchy: Hierarchy | None = getattr(self._arrays, "current_hierarchy", None)
         return hierarchy
 
-    @available_if(_takes_hierarchy)
+    @if_classifier_has("set_hierarchy")
     def set_hierarchy(self, hierarchy: Any) -> Self:
         """Give the classes parents; scores and probabilities of classes stay as they are.
 
@@ -45,7 +40,7 @@ class TakesHierarchy(Classifier):
         """
         return self._apply(SetHierarchy(hierarchy))
 
-    @available_if(_takes_hierarchy)
+    @if_classifier_has("move_class")
     def move_class(self, label: Any, parents: Any) -> Self:
         """Give a class, or an inner node of the hierarchy, other parents.
 
@@ -64,7 +59,7 @@ class TakesHierarchy(Classifier):
         """
         return self._apply(Move(label, as_list(parents)))
 
-    @available_if(_takes_hierarchy)
+    @if_classifier_has("branch")
     def branch(self, label: Any) -> NDArray[Any]:
         """Return the classes at or below a node, for `within` and `exclude`.
 

@@ -16,10 +16,10 @@ _OF_COUNTS: dict[str, type[DoubleSamplingClassifier | LongTailClassifier]] = {
 
 
 # Whatever a model file may hold.
-Classifier = DoubleSamplingClassifier | LongTailClassifier | TextClassifier
+AnyClassifier = DoubleSamplingClassifier | LongTailClassifier | TextClassifier
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Classifier:
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> AnyClassifier:
     """Open a model file without its journal, which `longtail.load` takes in as well.
 
     Raises

@@ -210,14 +210,6 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return weights
 
     @property
-    def n_documents_(self) -> int:
-        """Documents; of a model of label sets those of the last fit.
-
-        The statistics count a document once for each of its labels.
-        """
-        return int(self._fitted().n_fitted_documents) if self.multilabel_ else super().n_documents_
-
-    @property
     def self_check_(self) -> SelfCheck:
         """Figures of the model and of its simpler variants on held-out documents."""
         check: SelfCheck = self._fitted().check

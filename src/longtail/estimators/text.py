@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from longtail._columns import TableFormat, as_labels
-from longtail._labels import (
-    Labels,
-    Multilabel,
-    flat_labels,
-    join_sets,
-    read_label_sets,
-    replicate,
-)
+from longtail._labels import Labels, Multilabel, flat_labels, join_sets, read_label_sets, replicate
 from longtail._progress import OnStage, StageReporter
 from longtail._records import Fields, read_fields, write_documents
 from longtail._validation import PairWeights, check_among, check_share, read_weights, weigh_rows
 from longtail.candidates import Candidates
 from longtail.estimators.added_documents import AddedDocuments
-from longtail.estimators.base import CountClassifier
+from longtail.estimators.base import CountClassifier, if_classifier_has
 from longtail.estimators.class_texts import check_class_texts
 from longtail.estimators.embedder import Embedder
 from longtail.estimators.evidence import make_candidates
@@ -49,19 +41,6 @@ from longtail.text import TextVectorizer, Vocabulary
 from longtail.text.fields import pack_edges, unpack_edges
 from longtail.text.vectorizer import tokenizer_options
 from longtail.training.name_rows import count_names
-
-Method = TypeVar("Method")
-
-
-def if_classifier_has(name: str) -> Callable[[Method], Method]:
-    """Return a decorator: the method exists where the classifier of counts has one of the name."""
-
-    def check(estimator: Any) -> bool:
-        getattr(type(estimator._classifier_of_counts()), name)  # AttributeError if it has not
-        return True
-
-    decorate: Callable[[Method], Method] = available_if(check)
-    return decorate
 
 
 class _FittedAttribute:
@@ -156,9 +135,6 @@ class TextClassifier(TakesHierarchy):
     takes_texts = True
     _state: TextState
 
-    classes_ = _FittedAttribute("classes_", "Labels of the classes, sorted.")
-    statistics_ = _FittedAttribute("statistics_", "The sums of the documents of each class.")
-    n_documents_ = _FittedAttribute("n_documents_", "Documents, each counted once.")
     weights_ = _FittedAttribute("weights_", "Weight of each feature.")
     term_weights_ = _FittedAttribute("term_weights_", "Weight of each term.")
     self_check_ = _FittedAttribute("self_check_", "How the model fared on held-out documents.")

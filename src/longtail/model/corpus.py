@@ -8,12 +8,7 @@ import numpy as np
 
 from longtail._caching import WithKnown, cached_property
 from longtail._elementary import log
-from longtail.sparse import (
-    Floats,
-    Integers,
-    append,
-    append_constant,
-)
+from longtail.sparse import Floats, Integers, append, append_constant
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ class Edit:
 
     action: ClassVar[str]  # its name in the log
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the log shows of it beside its numbers."""
+        return dict(vars(self))
+
     def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         raise NotImplementedError
@@ -157,6 +162,11 @@ class Describe(Edit):
     text: str
     counts: CountMatrix | None = None
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Label and text."""
+        return {"label": self.label, "text": self.text}
+
     def entry(self, classifier: Any, state: Any, change_number: int) -> Entry:
         """Return the change as numbers."""
         label = np.asarray(as_labels([self.label]))
@@ -198,6 +208,11 @@ class SetHierarchy(EditParents):
 
     action: ClassVar[str] = "hierarchy"
     hierarchy: Any
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Nothing: the log has the nodes."""
+        return {}
 
     def find(self, state: Any) -> Parents:
         """Return what it says of parents."""
@@ -304,21 +319,3 @@ def as_list(parents: Any) -> list[Any]:
     """Return the parents of a node as they may be given: one, several, or None."""
     given = list(parents) if isinstance(parents, list | tuple | set | frozenset) else [parents]
     return [parent for parent in given if parent is not None]
-
-
-__all__ = [
-    "Describe",
-    "Edit",
-    "EditParents",
-    "Forget",
-    "Merge",
-    "Move",
-    "Recalibrate",
-    "Refine",
-    "Remove",
-    "Rename",
-    "SetHierarchy",
-    "Teach",
-    "as_list",
-    "find_class",
-]

@@ -17,10 +17,7 @@ from longtail._kernels import sorting
 from longtail._kernels.sizes import N_BENDS
 from longtail._kernels.types import Block, Contributions, Pairs, Queries
 from longtail._parallel import parallel_for
-from longtail.model.weighting import (
-    Profile,
-    WeightedDocuments,
-)
+from longtail.model.weighting import Profile, WeightedDocuments
 from longtail.sparse import Floats, Integers, index_dtype, offsets_from_lengths
 
 

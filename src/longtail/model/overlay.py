@@ -265,10 +265,13 @@ class Overlay:
     def pick(self, ids: Integers, *arrays: NDArray[Any]) -> NDArray[Any]:
         """Return the values of some persistent ids; 0 where one has none.
 
-        The arrays hold those of the base and of each tier.
+        The arrays hold those of the base and of each tier; an empty one has none at all.
         """
-        found = zip(arrays, self.locate(ids), strict=True)
-        return np.asarray(sum(np.append(array, 0)[rows] for array, rows in found))
+        picked = np.zeros(len(ids), np.int64)
+        for array, rows in zip(arrays, self.locate(ids), strict=True):
+            if len(array):
+                picked = picked + np.where(rows < 0, 0, array[rows])
+        return picked
 
     def sizes_of(self, ids: Integers) -> Integers:
         """Return the number of documents of some persistent ids."""
@@ -276,9 +279,7 @@ class Overlay:
 
     def have_text(self, ids: Integers) -> Flags:
         """Return which persistent ids have a text."""
-        of_base = self.base.named
-        if of_base is None:
-            of_base = np.zeros(len(self.base.classes), np.bool_)
+        of_base = np.zeros(0, np.bool_) if self.base.named is None else self.base.named
         return self.pick(ids, of_base, *(tier.named for tier in self.tiers)) > 0
 
     def class_sizes(self) -> Integers:

@@ -24,21 +24,9 @@ from longtail._kernels import scoring as kernels
 from longtail._kernels.features import collapse_features
 from longtail._kernels.types import Block, PairScores, Rescoring, Scorer
 from longtail._parallel import parallel_for, uniform_work
-from longtail.model.features import (
-    group_by_class,
-)
-from longtail.model.weighting import (
-    Profile,
-    WeightedDocuments,
-)
-from longtail.sparse import (
-    CountMatrix,
-    Floats,
-    Integers,
-    RowTable,
-    index_dtype,
-    splice_rows,
-)
+from longtail.model.features import group_by_class
+from longtail.model.weighting import Profile, WeightedDocuments
+from longtail.sparse import CountMatrix, Floats, Integers, RowTable, index_dtype, splice_rows
 
 SMALLEST_TABLE = 1 << 12  # slots: 16 kB, which the fastest cache holds
 PAIRS_PER_CLASS = 1 / 8  # from here on it pays to spread a class out over all terms (measured)

@@ -23,11 +23,7 @@ from longtail.model.overlay import SMALL_TIER, Base, Overlay
 from longtail.model.parents import Parents, find_hierarchy
 from longtail.model.scorer import ClassResiduals, LinearScorer, build_scorer
 from longtail.model.statistics import ClassStatistics
-from longtail.model.weighting import (
-    Profile,
-    WeightedDocuments,
-    weight_documents,
-)
+from longtail.model.weighting import Profile, WeightedDocuments, weight_documents
 from longtail.retrieval.index import DENSE_SHARE, InvertedIndex, build_index
 from longtail.retrieval.pruning import QueryPruning
 from longtail.retrieval.search import Segment

@@ -113,7 +113,7 @@ class ClassStatistics(WithKnown, RowTable):
 
         Parameters
         ----------
-        X : sparse or dense matrix of shape (n_documents, n_terms), or CountRows
+        X : sparse or dense matrix of shape (n_documents, n_terms), or CountMatrix
             Counts, not negative.
         y : array-like of shape (n_documents,), or LabelSets
             Class id of each document, 0 to n_classes - 1. A document with several labels counts

@@ -17,12 +17,7 @@ from longtail._kernels import quantization as kernels
 from longtail._kernels.types import Block, Index, Postings, Quantization
 from longtail._parallel import parallel_for
 from longtail.model.scorer import LinearScorer
-from longtail.sparse import (
-    Floats,
-    Integers,
-    append_constant,
-    index_dtype,
-)
+from longtail.sparse import Floats, Integers, append_constant, index_dtype
 
 # A term that more than this share of the classes has becomes a row of bytes. At one in sixteen a
 # row takes twice the memory of its postings and is added several times faster.

@@ -18,14 +18,7 @@ from typing import Any
 
 from longtail.exceptions import ModelFileError
 from longtail.store import journal_database as database
-from longtail.store.changes import (
-    ACTIONS,
-    WITH_DOCUMENTS,
-    Change,
-    Row,
-    is_checksum,
-    is_counter,
-)
+from longtail.store.changes import ACTIONS, WITH_DOCUMENTS, Change, Row, is_checksum, is_counter
 
 
 @dataclass(frozen=True)

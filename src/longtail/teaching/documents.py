@@ -220,11 +220,3 @@ def _as_labels(model: Any, labels: list[str | int | float]) -> NDArray[Any]:
         cast = given.astype(kind)
         return cast if np.array_equal(cast, given) else given
     return given
-
-
-__all__ = [
-    "Given",
-    "change_documents",
-    "plain_label",
-    "read_documents",
-]

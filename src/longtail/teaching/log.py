@@ -318,9 +318,9 @@ def _read_edit(change: Change, facts: dict[str, Any], n_ids: int) -> Entry:
     if action == "describe":
         new = {n_ids: facts["label"]} if facts["is_new"] else {}
         [row] = change.rows
-        counts = NO_ROWS
-        if row.sizes:  # one text
-            [(_, counts)] = _read_documents([replace(change, rows=(row,))])
+        if not row.sizes:  # the text is taken away
+            return replace(entry, new_classes=new, text="")
+        [(_, counts)] = _read_documents([replace(change, rows=(row,))])
         return replace(entry, counts=counts, new_classes=new, text=facts["text"])
     return entry
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from longtail.estimators.loading import Classifier
+from longtail.estimators.loading import AnyClassifier
 from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model import parents
@@ -39,20 +39,10 @@ from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
 from longtail.teaching.refined import open_refined
 
-__all__ = [
-    "State",
-    "advance",
-    "attach",
-    "catch_up",
-    "find_concerned",
-    "load",
-    "open_state",
-    "take_all",
-    "take_news",
-]
 
-
-def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None) -> Classifier:
+def load(
+    path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = None
+) -> AnyClassifier:
     """Open a model that `save` wrote, with all that it was taught since.
 
     Parameters
@@ -83,7 +73,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True, embedder: Any = N
     RuntimeWarning
         If a crash left an unfinished record at the end of the journal; it was never acknowledged.
     """
-    model: Classifier = open_state(path, verify).model
+    model: AnyClassifier = open_state(path, verify).model
     if embedder is not None:
         model._use_embedder(embedder)
     return model

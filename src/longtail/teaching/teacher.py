@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from longtail._words import count
-from longtail.estimators.loading import Classifier
+from longtail.estimators.loading import AnyClassifier
 from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
 from longtail.exceptions import ModelFileError
@@ -50,8 +50,6 @@ from longtail.teaching.refined import (
     write_refined,
 )
 from longtail.teaching.refiner import Refiner, is_due
-
-__all__ = ["Teacher"]
 
 Result = TypeVar("Result")
 
@@ -132,12 +130,12 @@ class Teacher:
         self._current = with_encoder(state, self._embedder)
 
     @property
-    def model(self) -> Classifier:
+    def model(self) -> AnyClassifier:
         """The model with all changes; what the caller does to it stays with the caller."""
         state, shown = self._state, self._shown
         if shown is None or shown[0] is not state:
             shown = self._shown = state, copy.copy(state.model)
-        model: Classifier = shown[1]
+        model: AnyClassifier = shown[1]
         return model
 
     def __repr__(self) -> str:
@@ -184,18 +182,15 @@ class Teacher:
 
     def rename_class(self, old: Any, new: Any, by: str | None = None) -> int:
         """Give a class another label, which no class has."""
-        shown = {"old": plain_label(old), "new": plain_label(new)}
-        return self._record(_with_edit(Rename(**shown), shown), by)
+        return self._record(_with_edit(Rename(plain_label(old), plain_label(new))), by)
 
     def merge_classes(self, source: Any, into: Any, by: str | None = None) -> int:
         """Move all documents of one class into another."""
-        shown = {"source": plain_label(source), "into": plain_label(into)}
-        return self._record(_with_edit(Merge(**shown), shown), by)
+        return self._record(_with_edit(Merge(plain_label(source), plain_label(into))), by)
 
     def remove_class(self, label: Any, by: str | None = None) -> int:
         """Forget a class with all its documents."""
-        shown = {"label": plain_label(label)}
-        return self._record(_with_edit(Remove(**shown), shown), by)
+        return self._record(_with_edit(Remove(plain_label(label))), by)
 
     def set_class_text(self, label: Any, text: str | None, by: str | None = None) -> int:
         """Give a class of a model of texts another name or description, or with None take it away.
@@ -209,24 +204,23 @@ class Teacher:
             raise ValueError(f"{type(self.model).__name__} keeps no texts of classes.")
         if text is not None and not isinstance(text, str):
             raise ValueError(f"text must be a string or None; got {text!r}.")
-        named, given = plain_label(label), text or ""
+        named = plain_label(label)
 
         def edit(model: Any) -> Edit:
-            return describe(model._fitted(), named, given, model.n_jobs)
+            return describe(model._fitted(), named, text, model.n_jobs)
 
-        return self._record(_with_edit(edit, {"label": named, "text": given}), by)
+        return self._record(_with_edit(edit), by)
 
     def set_hierarchy(self, hierarchy: Any, by: str | None = None) -> int:
         """Give the classes parents."""
         self._check_takes_parents()
-        return self._record(_with_edit(SetHierarchy(hierarchy), {}), by)
+        return self._record(_with_edit(SetHierarchy(hierarchy)), by)
 
     def move_class(self, label: Any, parents: Any, by: str | None = None) -> int:
         """Give a class or an inner node other parents."""
         self._check_takes_parents()
         edit = Move(plain_label(label), [plain_label(parent) for parent in as_list(parents)])
-        shown = {"label": edit.label, "parents": edit.parents}
-        return self._record(_with_edit(edit, shown), by)
+        return self._record(_with_edit(edit), by)
 
     def _check_takes_parents(self) -> None:
         if not hasattr(self.model, "set_hierarchy"):
@@ -537,13 +531,13 @@ def _with_documents(action: str, documents: Any, labels: Any) -> Attempt:
     return attempt
 
 
-def _with_edit(edit: Edit | Callable[[Any], Edit], shown: dict[str, Any]) -> Attempt:
+def _with_edit(edit: Edit | Callable[[Any], Edit]) -> Attempt:
     """Return a function that edits a class of a copy of a model; the edit may depend on it."""
 
     def attempt(model: Any, change_number: int) -> _Done:
         made = edit if isinstance(edit, Edit) else edit(model)
         entry = made.entry(model._classifier_of_counts(), model._arrays, change_number)
-        return _Done(entry, shown, copy.copy(model)._take_changes(Changes.of(entry)))
+        return _Done(entry, made.shown, copy.copy(model)._take_changes(Changes.of(entry)))
 
     return attempt
 

@@ -20,8 +20,6 @@ from longtail.store.journal import OpenJournal, journal_path
 from longtail.teaching.opening import State, open_state, take_news, with_encoder
 from longtail.teaching.teacher import Result, Teacher
 
-__all__ = ["Follower", "ModelVersion", "VersionedTeacher"]
-
 Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 
 

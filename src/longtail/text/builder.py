@@ -25,8 +25,8 @@ from longtail.text.vocabulary import (
     allocate_ids,
     count_rows,
     join_parts,
+    join_rows,
     map_blocks,
-    stack_rows,
 )
 
 
@@ -249,7 +249,7 @@ class VocabularyBuilder:
                 rows[i] = count_rows(blocks[i]._replace(ids=new_ids[blocks[i].ids]))
 
         parallel_for(count_blocks, uniform_work(len(blocks)), self.n_jobs)
-        return vocabulary, stack_rows(vocabulary, rows).to_csr(vocabulary.n_terms)
+        return vocabulary, join_rows(vocabulary, rows).to_csr()
 
     def _select(self, selection: TermSelection, frequencies: Integers) -> Integers:
         """Return the ids of the terms to keep, in the order of their bytes."""
@@ -328,7 +328,7 @@ def count_interned(vocabulary: Vocabulary, counts: TermCounts, term_ids: TermIds
         bins = allocate_ids(tokens, 1)
         find_terms(tokens, 1, vocabulary.tables, vocabulary.slices, bins)
         kept = _join_terms(kept, join_parts(bins, 1))
-    return stack_rows(vocabulary, [count_rows(kept)]).to_csr(vocabulary.n_terms)
+    return join_rows(vocabulary, [count_rows(kept)]).to_csr()
 
 
 def extend_vocabulary(vocabulary: Vocabulary, texts: Any, n_jobs: int | None = None) -> Vocabulary:

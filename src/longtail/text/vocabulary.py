@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -19,7 +19,7 @@ from longtail._kernels.interning import HashTables, TermIds, Terms
 from longtail._kernels.text import CHAR_NGRAM, SPACE, Tokens
 from longtail._parallel import SMALL_WORK, parallel_for
 from longtail._records import write_documents
-from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths
+from longtail.sparse import CountMatrix, Integers, append, offsets_from_lengths, stack_rows
 from longtail.text.fields import MARK, show_term, spell_term
 from longtail.text.interning import Bytes, copy_tables, has_capacity, new_tables
 from longtail.text.options import TokenizerOptions
@@ -147,7 +147,7 @@ class Vocabulary(WithKnown, Mapping[str, int]):
         csr_array of shape (n_documents, n_terms), float64
             Terms ascend within each row.
         """
-        return _count_texts(self, texts, n_jobs).to_csr(self.n_terms)
+        return _count_texts(self, texts, n_jobs).to_csr()
 
 
 def _weights_from(vocabulary: Vocabulary, first: int) -> NDArray[np.float64]:
@@ -227,34 +227,21 @@ def intern(vocabulary: Vocabulary, n_interned: int, tables: HashTables) -> None:
 def count_for_kernels(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> CountMatrix:
     """Count what `Vocabulary.count` counts in the form of kernels: one text must be quick."""
     rows = _count_texts(vocabulary, texts, n_jobs)
-    return CountMatrix.from_sorted(rows.indptr, rows.indices, rows.counts, vocabulary.n_terms)
+    return CountMatrix.from_sorted(rows.indptr, rows.indices, rows.data, vocabulary.n_terms)
 
 
-def _count_texts(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> CountRows:
+def _count_texts(vocabulary: Vocabulary, texts: Any, n_jobs: int | None) -> CountMatrix:
     """Return the weighted counts of texts."""
     largest, tables, slices = vocabulary.options.largest_ngram, vocabulary.tables, vocabulary.slices
 
-    def count_block(block: list[str]) -> CountRows:
+    def count_block(block: list[str]) -> CountMatrix:
         tokens = vocabulary.tokenizer.tokenize(block)
         term_ids = allocate_ids(tokens, largest)
         kernels.find_terms(tokens, largest, tables, slices, term_ids)
         return count_rows(join_parts(term_ids, vocabulary.tokenizer.n_parts))
 
     checked = write_documents(texts, vocabulary.options.fields)
-    return stack_rows(vocabulary, list(map_blocks(checked, count_block, n_jobs)))
-
-
-class CountRows(NamedTuple):
-    """Some rows of a count matrix."""
-
-    indptr: Integers
-    indices: NDArray[np.int32]
-    counts: NDArray[np.float64]
-
-    def to_csr(self, n_terms: int) -> csr_array[Any]:
-        """Return them as scipy has them."""
-        shape = len(self.indptr) - 1, n_terms
-        return csr_array((self.counts, self.indices, self.indptr), shape=shape)
+    return join_rows(vocabulary, list(map_blocks(checked, count_block, n_jobs)))
 
 
 def allocate_ids(tokens: Tokens, largest: int) -> TermIds:
@@ -270,26 +257,24 @@ def join_parts(term_ids: TermIds, n_parts: int) -> TermIds:
     return TermIds(term_ids.ids[: indptr[-1]], indptr)
 
 
-def count_rows(term_ids: TermIds) -> CountRows:
+def count_rows(term_ids: TermIds) -> CountMatrix:
     """Turn the term ids of documents into rows of counts; the ids are sorted in place."""
     indptr = np.empty(len(term_ids.indptr), np.int64)
     indices = np.empty(len(term_ids.ids), np.int32)
     counts = np.empty(len(term_ids.ids), np.float64)
     n_entries = kernels.count_rows(term_ids, indptr, indices, counts)
-    return CountRows(indptr, indices[:n_entries], counts[:n_entries])
+    return CountMatrix(indptr, indices[:n_entries], counts[:n_entries], 0)
 
 
-def stack_rows(vocabulary: Vocabulary, rows: list[CountRows]) -> CountRows:
-    """Put blocks of rows under each other, and weigh their counts."""
-    if len(rows) == 1:
-        [(indptr, indices, counts)] = rows
-        return CountRows(indptr, indices, counts * vocabulary.weights[indices])
-    lengths = [np.diff(block.indptr) for block in rows]
-    indptr = offsets_from_lengths(np.concatenate([np.zeros(0, np.int64), *lengths]))
-    indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in rows)])
-    counts = np.concatenate([np.zeros(0), *(block.counts for block in rows)])
-    counts *= vocabulary.weights[indices]
-    return CountRows(indptr, indices, counts)
+def join_rows(vocabulary: Vocabulary, rows: list[CountMatrix]) -> CountMatrix:
+    """Put blocks of rows under each other, and weigh their counts in place."""
+    joined = rows[0] if len(rows) == 1 else stack_rows([_NO_ROWS, *rows])
+    counts = joined.data
+    counts *= vocabulary.weights[joined.indices]
+    return replace(joined, n_terms=vocabulary.n_terms)
+
+
+_NO_ROWS = CountMatrix(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
 
 
 def map_blocks(
