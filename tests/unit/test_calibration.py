@@ -13,6 +13,7 @@ from longtail.training.calibration import (
     calibrate,
     candidate_log_odds,
     choose_set_sizes,
+    count_predicted,
     estimate_calibration_error,
     fit_calibrator,
     probability_of_none,
@@ -467,3 +468,17 @@ def test_outcomes_are_counted():
     # The older ones make room: fifty of them are left.
     assert calibrator.unknown_share == pytest.approx((50 * 0.3 + 950) / 1000)
     assert recalibrate(calibrator, np.zeros((0, 4)), np.zeros((0, 4), bool)) is calibrator
+
+
+def test_how_many_of_the_first_classes_are_predicted():
+    scores = np.array([[0.9, 0.6, 0.0], [0.4, 0.3, 0.2], [0.0, 0.0, 0.0]])
+    labels = np.array([["a", "b", ""], ["b", "c", "a"], ["", "", ""]])
+    sets = TopK(labels, scores, labels != "")
+    threshold = Threshold(0.35, 0.8, 0.5, 100)
+    assert count_predicted(sets, True).tolist()[0] == 2
+    assert count_predicted(sets, True, max_labels=1).tolist() == [1, 1, 0]
+    assert count_predicted(sets, True, threshold).tolist() == [2, 1, 0]
+    assert count_predicted(sets, True, threshold, max_labels=1).tolist() == [1, 1, 0]
+    single = TopK(labels, scores, labels != "", none=np.array([0.0, 0.5, 1.0]))
+    assert count_predicted(single, False).tolist() == [1, 1, 0]
+    assert count_predicted(single, False, threshold).tolist() == [1, 0, 0]

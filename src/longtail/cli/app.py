@@ -2,29 +2,30 @@
 
 These are imported when a command runs, so that `longtail --help` answers at once.
 
-================ ==============================================================
-`check`          what is odd about a table
-`fit`            from a table to a model file
-`evaluate`       how good a model is on labelled documents
-`predict`        the classes of new documents
-`explain`        why a document gets its class
-`teach`          teach and forget documents
-`edit`           rename, merge and remove classes, refine, undo, compact
-`hierarchy`      parents of classes
-`serve`          a model as a service, with a page
-`mcp`            a model as tools for language models
-`info`           what is in a model
-`warmup`         compile ahead
-`demo`           the embedded WordNet set
-`expect`         what to expect of a model
-`help`           how options are listed
-`shared_options` options of several commands; `fit_options` those of estimators
-`inputs`         what commands read
-`outputs`        what commands write; `prediction_rows` predictions
-`choice`         options of `predict` that say what to answer
-`show`           what commands print
-`report`         an evaluation as one HTML page
-================ ==============================================================
+================== ==============================================================
+`check`            what is odd about a table
+`fit`              from a table to a model file
+`evaluate`         how good a model is on labelled documents
+`predict`          the classes of new documents; `choice` is what it is asked for
+`explain`          why a document gets its class
+`teach`            teach and forget documents
+`edit`             rename, merge and remove classes, refine, undo, compact
+`hierarchy`        parents of classes
+`serve`            a model as a service, with a page
+`mcp`              a model as tools for language models
+`info`             what is in a model
+`warmup`           compile ahead
+`demo`             the embedded WordNet set
+`shared_options`   options of several commands; `fit_options` those of estimators
+`cluster`          options and runs over partitions
+`class_text_table` options and table of class texts
+`inputs`           what commands read
+`outputs`          what commands write; `prediction_rows` predictions
+`findings`         an evaluation as tables; `report` as one HTML page
+`expect`           what to expect of a model
+`show`             what commands print
+`help`             how options are listed
+================== ==============================================================
 """
 
 from __future__ import annotations

@@ -235,8 +235,9 @@ def _count_labels(
     """Pass documents on; at the end, before anything is learned, check how many each class has."""
     counts = Counter[Any]()
     for chunk in chunks:
-        for label in chunk.label_lists():
-            counts.update(label if isinstance(label, list) else [label])
+        labels = chunk.label_lists()
+        are_sets = bool(labels) and isinstance(labels[0], list)
+        counts.update(chain.from_iterable(labels) if are_sets else labels)
         yield chunk
     check(counts)
 

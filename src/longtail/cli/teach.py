@@ -105,28 +105,46 @@ def _change_documents(
     quiet: bool,
 ) -> tuple[str, int]:
     """Teach or forget one text, or all documents of a table, in one change; say what was done."""
-    from longtail.datasets.records import join_contents
-
-    model, [content] = teacher.model, source.files
+    [content] = source.files
     if label:
         if source.label or source.text:
             raise ValueError("--class names the class of one text; --text and --label of a table.")
-        document = one_document(model, content, source.layout.zero_based)
-        label = [one for given in label for one in _split(model, given)]
-        labels = [as_label(model, one) for one in label]
-        if len(labels) > 1 and not model.multilabel_:
-            raise ValueError("the model has one class for each document; give --class once.")
-        # The sums of a model count (document, label) pairs: several labels are as many changes.
-        rows = [0] * len(labels)
-        documents = document * len(labels) if isinstance(document, list) else document[rows]
+        named, documents, labels = _read_one(teacher.model, source, label)
         change_number = change(documents, labels, by=by)
-        return f"{count(1, 'document')} of {', '.join(label)} {done}.", change_number
+        return f"{count(1, 'document')} of {', '.join(named)} {done}.", change_number
     if content != "-" and not Path(content).exists():
         raise ValueError(
             f"there is no file {content!r}. To give a text itself, name its class: --class."
         )
+    documents, labels, lines = _read_table(teacher.model, source, quiet)
+    try:
+        change_number = change(documents, labels, by=by)
+    except DocumentError as error:
+        reason, line = f"{error.reason} Nothing was changed.", lines[error.document]
+        raise DataFormatError(source.name, reason, line) from None
+    n_classes = len(set(map(str, labels)))
+    kind = "label" if teacher.model.multilabel_ else "document"
+    return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
+
+
+def _read_one(model: Any, source: Source, label: list[str]) -> tuple[list[str], Any, list[Any]]:
+    """Return the labels of one text as they were given, the documents, and their labels."""
+    document = one_document(model, source.files[0], source.layout.zero_based)
+    named = [one for given in label for one in _split(model, given)]
+    labels = [as_label(model, one) for one in named]
+    if len(labels) > 1 and not model.multilabel_:
+        raise ValueError("the model has one class for each document; give --class once.")
+    # The sums of a model count (document, label) pairs: several labels are as many changes.
+    rows = [0] * len(labels)
+    documents = document * len(labels) if isinstance(document, list) else document[rows]
+    return named, documents, labels
+
+
+def _read_table(model: Any, source: Source, quiet: bool) -> tuple[Any, list[Any], list[int]]:
+    """Return all documents of a table with labels and lines, so that a bad row changes nothing."""
+    from longtail.datasets.records import join_contents
+
     source = match_source(source, model, quiet)
-    # All is read before anything is changed, so that a bad row changes nothing.
     with (
         progress(quiet) as update,
         read_documents(source, update, labelled=True, n_terms=n_terms_of(model)) as chunks,
@@ -141,16 +159,8 @@ def _change_documents(
         )
     if not any(len(chunk) for chunk in read):
         raise ValueError(f"{source.name} has no document that can be used.")
-    documents = join_contents([chunk.content for chunk in read])
-    labels = _labels(model, source, read)
-    try:
-        change_number = change(documents, labels, by=by)
-    except DocumentError as error:
-        line = [line for chunk in read for line in chunk.lines][error.document]
-        raise DataFormatError(source.name, f"{error.reason} Nothing was changed.", line) from None
-    n_classes = len(set(map(str, labels)))
-    kind = "label" if model.multilabel_ else "document"
-    return f"{count(len(labels), kind)} of {count(n_classes, 'class')} {done}.", change_number
+    labels, lines = _labels(model, source, read), [n for chunk in read for n in chunk.lines]
+    return join_contents([chunk.content for chunk in read]), labels, lines
 
 
 def _labels(model: Any, source: Source, read: list[Any]) -> list[Any]:

@@ -7,9 +7,13 @@
 `read_lshtc`           files of the LSHTC challenges
 `read_extreme`         files of the Extreme Classification Repository
 `Table`                tables of text for `read_text_chunks`
-`Limits`               how much of a file is believed
+`Limits`               bounds on what a file may hold
 `check_documents`      what is odd about labelled documents
 ====================== =====================================================
+
+Text: `tables` reads rows from `delimited` (CSV, TSV) and `columns` (JSON lines, Parquet). Counts:
+`readers` reads whole files and `count_chunks` chunks of them, with the grammar of `rows`. Both get
+their bytes from `streams`, return what is in `records`, and keep to `limits`.
 """
 
 from longtail.datasets.checking import DataCheck, check_documents

@@ -123,7 +123,8 @@ class Table:
     def lists(self) -> frozenset[str]:
         """The columns that may hold lists."""
         kinds = (self.fields or {}).items()
-        return frozenset([*self.labels, *(name for name, kind in kinds if _holds_lists(kind))])
+        lists = (name for name, kind in kinds if kind.partition(":")[0] == CATEGORIES)
+        return frozenset([*self.labels, *lists])
 
     @property
     def labels(self) -> list[str]:
@@ -290,10 +291,6 @@ def _make_text(cells: list[Cell], fields: Fields | None) -> str:
     if fields is not None:
         return write_record(dict(zip(fields.names, cells, strict=True)), fields)
     return str(cells[0]) if len(cells) == 1 else " ".join(map(str, cells))
-
-
-def _holds_lists(kind: str) -> bool:
-    return kind.partition(":")[0] == CATEGORIES
 
 
 def _read_labels(table: Table, cells: list[Cell], sets: bool | None) -> tuple[Cell, str | None]:

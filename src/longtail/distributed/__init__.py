@@ -10,6 +10,11 @@
 Every task is a pure function of paths; its result is a file on a scratch path, named by the hash of
 what it was computed from. Nothing is pinned to a worker, nothing is kept in one, and what is there
 is not computed again.
+
+`fitting` has the order: `partitions` become blocks of counts (`tables_to_blocks`, `blocks`,
+`class_text_files`), on which `on_disk` runs `training.pipeline`, and `double_sampling_blocks` the
+paper's fit. `stages` runs the tasks of a stage, `tasks` one of them, `task_results` has its file;
+`memory_plan` says how large blocks and shards may be. `predicting` needs none of this but tasks.
 """
 
 from longtail.datasets.records import CountFile

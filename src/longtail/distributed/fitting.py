@@ -171,7 +171,9 @@ def _fit_texts(
         block_size=plan.block_characters,
         options=options,
     )
-    tokenized = [f"{path}.{i}" for path in read for i in range(_n_blocks(path))]
+    tokenized = [
+        f"{path}.{i}" for path in read for i in range(read_result(path).parameters["n_blocks"])
+    ]
     merged = stages.reduce("vocabulary", merge_terms, tokenized, options=options)
     vocabulary = stages.one(
         "vocabulary", select_terms, paths=merged, options=options, selection=selection
@@ -220,10 +222,6 @@ def _read(
     if embedder is not None:
         arguments = arguments | {"embedder": embedder}
     return stages.each("reading", function, cases, **arguments)
-
-
-def _n_blocks(path: str) -> int:
-    return int(read_result(path).parameters["n_blocks"])
 
 
 def _as_blocks(read: list[str]) -> list[Block]:

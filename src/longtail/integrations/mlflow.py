@@ -36,7 +36,7 @@ def save_model(model: str | os.PathLike[str], path: str | os.PathLike[str]) -> N
     FileExistsError
         If the folder exists.
     """
-    models = _mlflow_models()
+    models = import_optional("mlflow.models", "an MLflow model", "mlflow")
     import longtail
 
     folder = Path(path)
@@ -123,7 +123,3 @@ def _read_texts(given: Any, model: Any) -> list[str]:
     rows = zip(*(given[name] for name in names), strict=True)
     records = [dict(zip(names, row, strict=True)) for row in rows]
     return [read_text(record, text_columns(model), fields) for record in records]
-
-
-def _mlflow_models() -> Any:
-    return import_optional("mlflow.models", "an MLflow model", "mlflow")

@@ -10,8 +10,11 @@ or teacher (the model) -> plain JSON.
 `audit`          who tried to change what
 `problems`       errors as RFC 9457 has them
 `schemas`        what requests and answers hold
-`served_model`   the model of the present moment, changes, what other processes taught
+`context`        what routes share; changes with their record and refusals
+`document_texts` documents of requests as texts
+`served_model`   the current model, changes to it, changes by other processes
 `batching`       requests that arrive together are one call
+`workers`        threads for slow reads
 `predictions`    what a model says, as plain JSON
 `explanations`   why a text gets a class, beside the runner-up
 `class_details`  size, terms and neighbours of a class

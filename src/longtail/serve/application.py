@@ -84,17 +84,8 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         dependencies=[Depends(_BEARER)],
     )
     problems.install(app)
-    routers = (
-        *(
-            predicting.router,
-            teaching.router,
-            classes.router,
-            hierarchy.router,
-            status.router,
-            status.pages,
-        ),
-        *(annif.router, label_studio.router),
-    )
+    modules = (predicting, teaching, classes, hierarchy, status, annif, label_studio)
+    routers = [*(module.router for module in modules), status.pages]
     for router in routers:
         app.include_router(router)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]

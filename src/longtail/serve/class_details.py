@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._elementary import log
 from longtail.answers import find_path
 from longtail.serve.predictions import describe_label
 from longtail.serve.problems import Problem
@@ -159,12 +158,9 @@ def _plain_terms(snapshot: Snapshot, terms: Iterable[str]) -> list[str]:
 
 def top_terms(snapshot: Snapshot, row: int) -> tuple[Integers, Any]:
     """Return the terms that weigh most in a class: its centroid, idf and learned term weights."""
-    statistics = snapshot.sum_class(row)
+    statistics, state = snapshot.sum_class(row), snapshot.model.classifier_.state_
     terms = statistics.indices
-    # Those of classes that were removed count in the frequencies still.
-    frequencies = np.minimum(statistics.document_frequencies[terms], snapshot.n_labels)
-    idf = log((1.0 + snapshot.n_labels) / (1.0 + frequencies)) + 1.0
-    weights = statistics.centroid_sums * idf
+    weights = statistics.centroid_sums * state.current_corpus.idf[terms]
     learned = getattr(snapshot.model, "term_weights_", None)
     if learned is not None:
         weights = weights * learned[terms]

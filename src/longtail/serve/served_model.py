@@ -172,7 +172,8 @@ class ServedModel:
         model, version = self._source.current
         self._snapshot = Snapshot(_check_model(path, model), version, None)
         _ = self._snapshot.names
-        self._warm_up()
+        rank(model, list(_WARM_UP), 1)
+        model.explain(list(_WARM_UP))
 
     @property
     def snapshot(self) -> Snapshot:
@@ -255,11 +256,6 @@ class ServedModel:
         self._n_queued -= 1
         if not task.cancelled():
             task.exception()  # the client may be gone
-
-    def _warm_up(self) -> None:
-        model = self._snapshot.model
-        rank(model, list(_WARM_UP), 1)
-        model.explain(list(_WARM_UP))
 
 
 def _check_model(path: Path, model: Any) -> TextClassifier:

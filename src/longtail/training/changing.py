@@ -118,15 +118,17 @@ def _name_classes(state: LongTailState, overlay: Overlay, ids: Integers) -> Clas
 
 def name_again(names: ClassNames, texts: Iterable[tuple[int, Entry]], corpus: Corpus) -> ClassNames:
     """Return names with some rows made anew from texts, by the idf of a corpus."""
+    given = list(texts)
+    if not given:
+        return names
+    rows = [
+        ClassNames.of(replace(text.counts, n_terms=0), corpus) if text.text else ClassNames.none(1)
+        for _, text in given
+    ]
     n_classes = len(names.named)
-    for i, text in texts:
-        row = ClassNames.none(1)
-        if text.text:
-            row = ClassNames.of(replace(text.counts, n_terms=0), corpus)
-        sources = np.arange(n_classes)
-        sources[i] = n_classes
-        names = stack_rows([names, row]).gather(sources)
-    return names
+    sources = np.arange(n_classes)
+    sources[[i for i, _ in given]] = n_classes + np.arange(len(given))
+    return stack_rows([names, *rows]).gather(sources)
 
 
 def _take_pending(state: LongTailState, changes: Changes) -> dict[int, Entry]:
