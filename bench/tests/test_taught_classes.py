@@ -37,8 +37,9 @@ def test_rows_are_printed(tmp_path, capsys):
             file.writelines(lines)
     main([str(tmp_path), "--seeds", "1", "--classes", "3"])
     printed = capsys.readouterr().out.splitlines()
-    systems = ["taught ", "taught and refined ", "taught and refined, 20 doc", "fitted "]
-    assert len(printed) == 8
+    systems = ["Teacher ", 'Teacher, memory="auto" ', "taught ", "taught and refined "]
+    systems += ["taught and refined, 20 doc", "fitted "]
+    assert len(printed) == 12
     for line, system in zip(printed, systems * 2, strict=True):
         assert f": {system}" in line
         assert "recall 100.00%" in line  # a word of its own tells each class

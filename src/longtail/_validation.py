@@ -60,16 +60,18 @@ def check_positive(name: str, value: float, hint: str = "") -> None:
         raise ValueError(f"{name} must be a positive number; got {value!r}.{hint}")
 
 
-def check_memory(memory: int) -> None:
-    """Refuse what is no number of documents."""
+def check_memory(memory: int | str | None) -> None:
+    """Refuse what is neither None, "auto" nor a number of documents."""
+    if memory is None or (isinstance(memory, str) and memory == "auto"):
+        return
     if (
         isinstance(memory, bool)
         or not isinstance(memory, numbers.Integral)
         or not 0 <= memory < 2**31
     ):
         raise ValueError(
-            "memory must be the number of documents that each class keeps, an integer of at least "
-            f"0; got {memory!r}."
+            'memory must be None, "auto", or the number of documents that each class keeps, an '
+            f"integer of at least 0; got {memory!r}."
         )
 
 

@@ -58,7 +58,8 @@ def problem():
 def test_with_every_document_in_memory_refine_is_a_fit(problem):
     X, y = problem
     half = len(y) // 2
-    taught = LongTailClassifier(memory=EVERYTHING, random_state=5).fit(X[:half], y[:half])
+    taught = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=5)
+    taught.fit(X[:half], y[:half])
     for first in range(half, len(y), 50):
         taught.partial_fit(X[first : first + 50], y[first : first + 50])
     taught.refine()
@@ -82,6 +83,19 @@ def test_residuals_of_stale_classes_are_those_that_given_documents_would_give(pr
     assert_same_parts(model.state_, given.state_)
     assert not model.state_.stale.any()
     assert model.state_.memory.n_changed == 6
+
+
+@pytest.mark.parametrize("n_taught", [9, 60])  # residuals; everything
+def test_weights_of_classes_count_in_what_is_learned_from_memory(problem, n_taught):
+    X, y = problem
+    learned = []
+    for class_weight in (None, {y[0]: 5.0, "gone": 2.0}):
+        model = LongTailClassifier(memory=99, class_weight=class_weight, random_state=0)
+        model.fit(np.vstack([X, X[:1]]), [*y, "gone"]).remove_class("gone")
+        model.partial_fit(X[:n_taught], y[:n_taught])
+        before = model.state_.term_weights
+        learned.append(model.refine().state_.term_weights - before)
+    assert np.any(learned[0] != learned[1])
 
 
 def test_few_stale_classes_wait(problem, monkeypatch):
@@ -161,7 +175,19 @@ def test_too_few_documents_leave_what_was_learned(problem, monkeypatch):
     assert model.state_.corpus.n_documents == 2 * len(y)
 
 
-def test_probabilities_expect_as_many_unknown_classes_as_before(problem):
+def test_probabilities_go_on_following_many_outcomes(problem):
+    X, y = problem
+    model = LongTailClassifier(memory=EVERYTHING, random_state=0).fit(X[:200], y[:200])
+    model.recalibrate(X[200:], y[200:]).partial_fit(X[200:], y[200:])
+    before = model.state_
+    after = model.refine().state_
+    assert np.any(after.feature_weights != before.feature_weights)
+    assert np.array_equal(after.calibrator.top_log_odds, before.calibrator.top_log_odds)
+    assert len(after.calibrator.ranked_truth) != len(before.calibrator.ranked_truth)
+
+
+def test_probabilities_expect_as_many_unknown_classes_as_before(problem, monkeypatch):
+    monkeypatch.setattr(relearning, "MIN_FOLLOWED", 201)
     X, y = problem
     model = LongTailClassifier(memory=EVERYTHING, adapt=False, random_state=0).fit(X, y)
     strangers = np.random.default_rng(0).poisson(0.3, (200, X.shape[1])).astype(float)
@@ -227,7 +253,7 @@ def test_a_journal_replays_what_was_learned(tmp_path):
     teacher.refine()
     mine, theirs = (model.classifier_.state_ for model in (teacher.model, load(path)))
     assert_same_parts(mine, theirs)
-    for name in ("indptr", "indices", "data", "class_ids", "n_changed"):
+    for name in ("indptr", "gaps", "data", "class_ids", "n_changed"):
         assert np.array_equal(getattr(mine.memory, name), getattr(theirs.memory, name)), name
     assert np.bincount(mine.memory.class_ids).max() == 3
 
@@ -247,9 +273,9 @@ def test_a_class_without_a_kept_document_learns_nothing(problem):
     assert residuals.biases[class_id] == 0
 
 
-@pytest.mark.parametrize("memory", [-1, 1.5, True, "all", None])
+@pytest.mark.parametrize("memory", [-1, 1.5, True, "all"])
 def test_what_is_no_number_of_documents_is_refused(problem, memory):
-    with pytest.raises(ValueError, match="memory must be the number of documents"):
+    with pytest.raises(ValueError, match='memory must be None, "auto", or the number of documents'):
         LongTailClassifier(memory=memory).fit(*problem)
 
 

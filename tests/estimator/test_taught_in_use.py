@@ -216,3 +216,30 @@ def test_numbers_out_of_bounds_are_refused(problem, path, observed):
 
     with pytest.raises(ModelFileError, match="record 1"):
         read_entries([damaged], bounds_of(load(path)))
+
+
+def test_probabilities_follow_at_once(problem, path):
+    X, y = problem
+    teacher = Teacher(path, refine="never")
+    before = teacher.model.predict_proba(X[:50])
+    wrong = np.roll(y[360:], 7)
+    number = teacher.teach(X[360:], wrong)
+    state = teacher.model.state_
+    assert np.array_equal(load(path).predict_proba(X[:50]), teacher.model.predict_proba(X[:50]))
+    followed = state.calibrator_in_use
+    assert followed.n_outcomes == 120 > state.calibrator.n_outcomes
+    assert followed.top_probabilities.max() < state.calibrator.top_probabilities.max()
+    refined = teacher.refine()
+    learned_then = teacher.model.state_.calibrator
+    assert np.array_equal(learned_then.top_log_odds, followed.top_log_odds)
+    assert np.array_equal(learned_then.top_probabilities, followed.top_probabilities)
+    teacher.undo(numbers=[number, refined])
+    assert np.array_equal(teacher.model.predict_proba(X[:50]), before)
+
+
+def test_an_uncalibrated_model_follows_nothing(problem):
+    X, y = problem
+    model = LongTailClassifier(calibrate=False, random_state=0).fit(X[:360], y[:360])
+    before = model.state_.calibrator
+    model.partial_fit(X[360:], np.roll(y[360:], 7))
+    assert model._calibrator(model.state_) is before

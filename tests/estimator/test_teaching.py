@@ -170,7 +170,7 @@ def test_undo_opens_nothing_and_leaves_older_models(path, monkeypatch):
     held = teacher.model
     teacher.teach(NEW[1:2], ["new"])
     held.partial_fit(NEW[2:4], ["other", "other"])  # the caller's own: the teacher keeps a copy
-    monkeypatch.setattr("longtail.teaching.opening.load_file", None)
+    monkeypatch.setattr("longtail.teaching.opening.open_file", None)
     teacher.undo()
     monkeypatch.undo()
     before.partial_fit(NEW[:1], ["class 1"])

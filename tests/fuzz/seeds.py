@@ -176,8 +176,8 @@ def _keep_documents(arrays: dict[str, Array]) -> dict[str, Array]:
     n_classes = len(starts)
     return {
         "memory/indptr": np.arange(n_classes + 1),
-        "memory/indices": arrays["statistics/indices"][starts].astype(np.int32),
-        "memory/data": np.ones(n_classes),
+        "memory/gaps": arrays["statistics/indices"][starts].astype(np.uint16),
+        "memory/data": np.ones(n_classes, np.uint8),
         "memory/class_ids": np.arange(n_classes),
     }
 

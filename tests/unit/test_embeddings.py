@@ -191,23 +191,23 @@ def test_what_was_added_and_forgotten_leaves_no_trace(fitted: LongTailClassifier
     taught = copy(fitted)
     X, E = NEW.X[:60], NEW.E[:60]
     labels = np.where(np.arange(60) < 20, 77, NEW.y[:60])  # a new class among them
-    before = ranking(taught)
+    before = scores(taught)
     taught.partial_fit(X, labels, embeddings=E)
-    during = ranking(taught)
+    during = scores(taught)
     assert during != before
     order = np.random.default_rng(1).permutation(60)
     for rows in np.array_split(order, 3):
         taught.forget(X[rows], labels[rows], embeddings=E[rows])
-    assert ranking(taught) == before
+    assert scores(taught) == before
     assert taught.statistics_ == fitted.statistics_
     for rows in np.array_split(order, 4):
         taught.partial_fit(X[rows], labels[rows], embeddings=E[rows])
-    assert ranking(taught) == during
+    assert scores(taught) == during
     merged = LongTailClassifier.from_state(changing.merge(taught.state_), random_state=0)
-    assert ranking(merged) == during
+    assert scores(merged) == during
     taught.merge_classes(77, 3)
     whole = copy(fitted).partial_fit(X, np.where(labels == 77, 3, labels), embeddings=E)
-    assert ranking(taught) == ranking(whole)
+    assert scores(taught) == scores(whole)
 
 
 def test_forgetting_with_another_vector_is_refused_where_a_class_would_be_left_with_it(

@@ -47,6 +47,7 @@ def make_systems(
         "longtail, refitted every period": lambda: TaughtModel(teach=False, refit_by_period=True),
         "longtail, taught": lambda: TaughtModel(teach=True),
         "longtail, Teacher": TaughtTeacher,
+        'longtail, Teacher, memory="auto"': lambda: TaughtTeacher("auto"),
         "longtail, taught and refined": lambda: TaughtModel(**refined),
         f"longtail, taught and refined, {KEPT} documents a class kept": lambda: TaughtModel(
             **refined, memory=KEPT

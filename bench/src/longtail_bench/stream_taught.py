@@ -109,13 +109,22 @@ class TaughtTeacher:
 
     Each batch waits for a refinement under way, so that the next one meets the same model however
     long it takes.
+
+    Parameters
+    ----------
+    memory : int, "auto" or None
+        As for `LongTailClassifier`.
     """
+
+    def __init__(self, memory: Any = None) -> None:
+        self.memory = memory
 
     def start(self, texts: list[str], labels: Labels) -> None:
         """Fit and save a model on the documents before the first prediction."""
         self._folder = tempfile.TemporaryDirectory(prefix="longtail-stream-")
         path = Path(self._folder.name) / "model.longtail"
-        TextClassifier(random_state=0, n_jobs=1).fit(texts, labels).save(path)
+        counts = LongTailClassifier(memory=self.memory, random_state=0, n_jobs=1)
+        TextClassifier(counts, random_state=0, n_jobs=1).fit(texts, labels).save(path)
         self._teacher = Teacher(path)
 
     def predict(self, texts: list[str]) -> Predicted:

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail import LongTailClassifier, TextClassifier
+from longtail import LongTailClassifier, Teacher, TextClassifier
 from longtail_bench.text import read_texts
 
 N_CLASSES = 300
@@ -92,6 +93,22 @@ def compare(
         held_out = split.held_out
         return TaughtRow(system, correct[held_out].mean(), correct[~held_out].mean(), spent)
 
+    def measure_teacher(memory: Literal["auto"] | None) -> TaughtRow:
+        counts = LongTailClassifier(memory=memory, random_state=seed, n_jobs=1)
+        model = TextClassifier(counts, random_state=seed, n_jobs=1).fit(*gather(split.base))
+        with tempfile.TemporaryDirectory(prefix="longtail-taught-") as folder:
+            model.save(path := Path(folder) / "model.longtail")
+            teacher = Teacher(path)
+            begin = time.process_time()
+            teacher.teach(*gather(split.taught))
+            teacher.settle()
+            kept = ', memory="auto"' if memory else ""
+            row = measure(f"Teacher{kept}", teacher.model, begin)
+            teacher.close()
+        return row
+
+    yield measure_teacher(None)
+    yield measure_teacher("auto")
     for memory in (0, MEMORY):
         kept = f", {memory} documents a class kept" if memory else ""
         counts = LongTailClassifier(memory=memory, random_state=seed, n_jobs=1)

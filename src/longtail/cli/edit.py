@@ -51,7 +51,8 @@ def changes_model(change: Callable[..., tuple[str, int | None]]) -> Command:
             from longtail.teaching import Teacher
 
             check_model(model)
-            teacher = Teacher(model, refine="never", embedder=find_embedder())
+            memory: Any = "auto" if given.pop("memory", True) else "never"
+            teacher = Teacher(model, refine="never", memory=memory, embedder=find_embedder())
             if any(parameter.name == "quiet" for parameter in arguments):
                 given["quiet"] = quiet
             refines = given.pop("refine", False)
@@ -135,7 +136,14 @@ def undo(
 
 
 @changes_model
-def compact(teacher: Any) -> tuple[str, int | None]:
+def compact(
+    teacher: Any,
+    *,
+    memory: Annotated[
+        bool,
+        typer.Option("--memory/--no-memory", help="Keep documents for refine to learn from."),
+    ] = True,
+) -> tuple[str, int | None]:
     """Fold the journal into the model file; nothing before it can be undone then."""
     return "The journal is folded in.", teacher.compact()
 

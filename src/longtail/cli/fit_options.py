@@ -83,6 +83,11 @@ def _read_stop_words(given: str) -> Any:
     return given if given == "english" else Path(given).read_text(encoding="utf-8").split()
 
 
+def _read_memory(given: str) -> Any:
+    """Return a number of documents, or the word that was given."""
+    return int(given) if given.isdecimal() else given
+
+
 VECTORIZER_OPTIONS = tuple(
     read_options(
         "text/vectorizer.py",
@@ -132,7 +137,12 @@ CLASSIFIER_OPTIONS = tuple(
         "LongTailClassifier",
         without="multilabel class_weight random_state n_jobs verbose",
         candidates={"settings": {"min": 1}},
-        memory={"settings": {"min": 0}},
+        memory={
+            "kind": str,
+            "help": "Documents of each class that the model keeps for refine to learn from: how "
+            "many, auto, or 0 for none ever, also of what it is taught.",
+            "convert": _read_memory,
+        },
     )
 )
 

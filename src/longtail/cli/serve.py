@@ -47,6 +47,10 @@ def serve(
         bool,
         typer.Option("--refine/--no-refine", help="Refine the model when enough was taught."),
     ] = True,
+    memory: Annotated[
+        bool,
+        typer.Option("--memory/--no-memory", help="Keep documents for refine to learn from."),
+    ] = True,
     audit: Annotated[
         Path | None, typer.Option(help="File for the audit trail; the log without one.")
     ] = None,
@@ -80,6 +84,7 @@ def serve(
             require_token=require_token,
             read_only=read_only,
             refine="auto" if refine else "never",
+            memory="auto" if memory else "never",
             audit=audit,
             embedder=find_embedder(),
         )

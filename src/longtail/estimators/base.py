@@ -130,6 +130,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
             lambda base: replace(base, overlay=Overlay.over(base.base, row_ids, n_ids, hidden))
         )
 
+    def _remember(self, memory: str | None) -> Self:
+        """Keep the documents that are taught ("auto"), or none at all ("never"), where it can."""
+        return self
+
     @property
     def _needs_encoder(self) -> bool:
         """Whether an encoder of texts is to be given that is not there."""

@@ -19,7 +19,7 @@ from longtail.text import Vocabulary
 
 ONLY_IN_MEMORY = (
     ("time_budget", None, "time_budget is for fit in memory; over partitions leave it at None."),
-    ("memory", 0, "memory: a fit over partitions keeps no documents; leave it at 0."),
+    ("memory", None, "memory: a fit over partitions keeps no documents; leave it out."),
     ("class_weight", None, "class_weight is for fit in memory; over partitions leave it at None."),
 )
 
@@ -28,7 +28,7 @@ def refuse_parameters(estimator: Any) -> None:
     """Refuse parameters that a fit over partitions cannot follow."""
     classifier = estimator._classifier_of_counts()
     for name, neutral, message in ONLY_IN_MEMORY:
-        if getattr(classifier, name, neutral) not in (neutral, None):
+        if getattr(classifier, name, neutral) not in (neutral, None, 0):
             raise ValueError(message)
 
 

@@ -26,6 +26,7 @@ class KeptDocuments:
     """Documents of some classes."""
 
     memory: DocumentMemory
+    counts: CountMatrix  # the terms of the documents
     rows_by_class: dict[int, list[int]]  # by class id, in the order in which they were added
     document_weights: Floats
 
@@ -34,11 +35,13 @@ class KeptDocuments:
         """Find the documents of classes; None where the model keeps none."""
         if state.memory is None:
             return None
-        memory = state.memory.settle(state.overlay)
+        memory = state.memory.settle(state.overlay, len(state.statistics.indices))
+        memory = memory.gather(np.flatnonzero(np.isin(memory.class_ids, class_ids)))
         rows_by_class: dict[int, list[int]] = {}
-        for row in np.flatnonzero(np.isin(memory.class_ids, class_ids)).tolist():
-            rows_by_class.setdefault(int(memory.class_ids[row]), []).append(row)
-        return cls(memory, rows_by_class, state.document_weights)
+        for row, class_id in enumerate(memory.class_ids.tolist()):
+            rows_by_class.setdefault(class_id, []).append(row)
+        counts = memory.documents(len(state.term_weights))
+        return cls(memory, counts, rows_by_class, state.document_weights)
 
     def find_last(self, class_id: int) -> list[int]:
         """Return the rows of the last documents of a class, the latest first."""
@@ -56,9 +59,9 @@ class KeptDocuments:
 
     def list_terms(self, row: int) -> tuple[int, ...]:
         """Return the terms of a document that weigh most, these first."""
-        entries = slice(*self.memory.indptr[row : row + 2])
-        terms = self.memory.indices[entries]
-        weights = self.memory.data[entries] * self.document_weights[terms]
+        entries = slice(*self.counts.indptr[row : row + 2])
+        terms = self.counts.indices[entries]
+        weights = self.counts.data[entries] * self.document_weights[terms]
         return tuple(terms[np.lexsort((terms, -weights))[:N_SHOWN_TERMS]].tolist())
 
 

@@ -68,7 +68,7 @@ from longtail.training.calibration import (
 from longtail.training.config import FitConfig
 from longtail.training.health import measure_health
 from longtail.training.in_use import find_told, observe
-from longtail.training.memory import DocumentMemory
+from longtail.training.memory import AS_MANY_AS_FIT, DocumentMemory
 from longtail.training.observed import Observed
 from longtail.training.pipeline import fit_long_tail
 from longtail.training.ranking import rank_documents
@@ -114,9 +114,12 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         "exact" looks at all classes; "auto", from 100,000 classes on, only at those that have one
         of a document's rarest terms. It does so if held-out documents lose at most one true
         candidate in a hundred by it.
-    memory : int, default=0
-        Documents of each class that the model keeps, the last ones; with them `refine` needs no
-        documents to learn from. They are counts of terms, which whoever has the model can read.
+    memory : int, "auto" or None, default=None
+        Documents of each class that the model keeps from the fit on, the last ones; with them
+        `refine` needs no documents to learn from. They are counts of terms, which whoever has the
+        model can read. "auto": as many as take a tenth of the model's size, the same number of each
+        class. None: none of the fit, but a `Teacher` keeps as many of those that it is taught. 0:
+        none ever.
     adapt : bool, default=True
         Whether `partial_fit` learns from what the model would have said of each document before.
         Taking these for a sample of those to come, it learns probabilities, the weights of terms,
@@ -177,7 +180,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         calibrate: bool = True,
         time_budget: float | None = None,
         search: Literal["auto", "exact"] = "auto",
-        memory: int = 0,
+        memory: int | Literal["auto"] | None = None,
         adapt: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         random_state: Any = None,
@@ -733,9 +736,9 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
     def _fit_state(
         self, counts: CountMatrix, labels: LabelSets, on_stage: Any, class_texts: Any = None
     ) -> LongTailState:
-        if self.memory and labels.has_several:
+        if self._n_kept and labels.has_several:
             raise ValueError(
-                "memory is for models with one label for each document; leave it at 0, and give "
+                "memory is for models with one label for each document; leave it out, and give "
                 "refine the documents."
             )
         self._check_memory_takes(labels.weights)
@@ -744,9 +747,31 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
             compared = len(state.check.meaning_figures) > 0
             reason = "fare no better with them" if compared else "are too few to learn from"
             _LOGGER.warning("embeddings are summed up, but not used: held-out documents %s", reason)
-        if not self.memory:
+        keeps_all = labels.weights is None or are_integral(labels.weights)
+        if not self._n_kept and not (self.memory == "auto" and keeps_all and _can_keep(state)):
             return state
-        return replace(state, memory=DocumentMemory.of(counts, labels.class_ids, self.memory))
+        n_pairs = len(state.statistics.indices)
+        per_class = self._n_kept or AS_MANY_AS_FIT
+        memory = DocumentMemory.of(counts, labels.class_ids, per_class, n_pairs)
+        return replace(state, memory=memory)
+
+    @property
+    def _n_kept(self) -> int:
+        """Documents of each class that are kept from the fit on; 0 where no number was given."""
+        return self.memory if isinstance(self.memory, numbers.Integral) else 0
+
+    def _remember(self, memory: str | None) -> Self:
+        if memory == "never":
+            self.memory = 0
+        return self._swap(lambda state: self._keep(state, memory))
+
+    def _keep(self, state: LongTailState, memory: str | None) -> LongTailState:
+        """Return the state with a memory for documents to come, or without any."""
+        if memory == "never":
+            return replace(state, memory=None)
+        if memory is None or state.memory is not None or self.memory == 0 or not _can_keep(state):
+            return state
+        return replace(state, memory=DocumentMemory.empty())
 
     def _rank(
         self,
@@ -806,7 +831,11 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
         return texts
 
     def _merged(self, state: LongTailState) -> LongTailState:
-        return changing.merge(state, self.n_jobs)
+        merged = changing.merge(state, self.n_jobs)
+        memory = merged.memory
+        # What a `Teacher` began and taught nothing leaves no trace in a file.
+        begun = self.memory is None and memory is not None and not memory.n_documents
+        return replace(merged, memory=None) if begun else merged
 
     def _take_in(self, state: LongTailState, changes: Changes) -> LongTailState:
         return changing.take_in(state, changes, self.n_jobs)
@@ -839,7 +868,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     def _check_memory_takes(self, weights: Floats | None) -> None:
         """Refuse fractions where documents are kept: they are taken out as whole ones to learn."""
-        if self.memory and weights is not None and not are_integral(weights):
+        if self._n_kept and weights is not None and not are_integral(weights):
             raise ValueError(
                 "sample_weight has fractions, which memory cannot keep: use whole weights, or "
                 "memory=0."
@@ -856,7 +885,7 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
                 UncalibratedWarning,
                 stacklevel=level_outside(),
             )
-        return state.calibrator
+        return state.calibrator_in_use if self.calibrate else state.calibrator
 
     def _facts(self) -> dict[str, str]:
         figures = self._fitted().check.summary()
@@ -870,6 +899,11 @@ class LongTailClassifier(TakesHierarchy, CountClassifier):
 
     def _expectation(self, state: LongTailState) -> str:
         return state.check.describe(estimate_calibration_error(state.calibrator))
+
+
+def _can_keep(state: LongTailState) -> bool:
+    """Return whether documents of a model can be kept: with one label each, and counts alone."""
+    return not state.several and state.n_dimensions is None
 
 
 def form_sets(

@@ -692,6 +692,9 @@ class TextClassifier(TakesHierarchy):
     def _apply(self, edit: Edit) -> Self:
         return self._swap(lambda state: state.apply(edit))
 
+    def _remember(self, memory: str | None) -> Self:
+        return self._swap(lambda state: state.remember(memory))
+
     def _new(self, name: str) -> Any:
         """Return the classifier or vectorizer to fit, with what this one hands down to it."""
         given = getattr(self, name)

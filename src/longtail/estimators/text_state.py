@@ -119,6 +119,13 @@ class TextState:
             added=self.added.take_in(changes, self.n_fitted),
         )
 
+    def remember(self, memory: str | None) -> TextState:
+        """Return the state that keeps the documents that are taught, or none; see `Teacher`."""
+        classifier = type(self.template).from_state(self.model, **self.template.get_params(False))
+        classifier._remember(memory)
+        template = type(classifier)(**classifier.get_params(False))
+        return replace(self, template=template, model=classifier.state_)
+
     def over(self, model: Any) -> TextState:
         """Return the state with another base, which has what the overlay of this one had."""
         overlay = self.model.overlay

@@ -276,7 +276,7 @@ class Refine(Edit):
         """Return the changed model: a new base."""
         config = classifier._config()
         if self.labels is None or self.counts is None:
-            return relearning.refine_from_memory(state, config)
+            return relearning.refine_from_memory(state, config, classifier.class_weight)
         flat = flat_labels(self.labels)
         if len(flat):
             check_same_kind(flat, state.all_classes)

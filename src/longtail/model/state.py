@@ -120,6 +120,12 @@ class LongTailState(WithKnown, ScoredClasses):
         found = overlay.locate(np.maximum(ids, 0))
         return [np.where(ids < 0, -1, found[i]).reshape(class_ids.shape) for i in overlay.searched]
 
+    @cached_property
+    def calibrator_in_use(self) -> Calibrator:
+        """The calibrator that has seen what became of all documents taught since the fit."""
+        observed = [entry.learned for _, entry in sorted(self.pending.items())]
+        return self.in_use.wait(observed).waiting.count(self.calibrator)
+
     def have_evidence(self, counts: CountMatrix) -> NDArray[np.bool_]:
         """Return which documents have a known term, or a vector where these count."""
         known = counts.have_any(self.known_terms)

@@ -103,6 +103,7 @@ def _load(path: Path, settings: Settings, metrics: Metrics, audit: AuditTrail) -
         read_only=settings.read_only,
         most_queued=limits.queued_changes,
         refine=settings.refine,
+        memory=settings.memory,
         embedder=settings.embedder,
     )
     monitor = Monitor(metrics)

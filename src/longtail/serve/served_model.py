@@ -158,6 +158,7 @@ class ServedModel:
         read_only: bool,
         most_queued: int,
         refine: Literal["auto", "never"] = "auto",
+        memory: Literal["auto", "never"] = "auto",
         embedder: Any = None,
     ) -> None:
         self.path = path
@@ -166,7 +167,7 @@ class ServedModel:
         if read_only:
             self._source = Follower(path, embedder=embedder)
         else:
-            self._source = VersionedTeacher(path, refine=refine, embedder=embedder)
+            self._source = VersionedTeacher(path, refine=refine, memory=memory, embedder=embedder)
         self._most_queued, self._n_queued = most_queued, 0
         self._executor = ThreadPoolExecutor(1, "longtail-change")
         model, version = self._source.current

@@ -65,6 +65,8 @@ class Settings:
     read_only: bool = False
     # Whether the model is refined by itself when enough was taught.
     refine: Literal["auto", "never"] = "auto"
+    # Whether documents that are taught are kept for that.
+    memory: Literal["auto", "never"] = "auto"
     audit: Path | None = None  # where the audit trail goes; None is the log
     limits: Limits = field(default_factory=Limits)  # how much is accepted
     embedder: Any = None  # the encoder of texts, of a model that was fitted with one

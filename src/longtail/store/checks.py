@@ -183,6 +183,7 @@ def check_value(spec: ValueSpec, value: Any) -> None:
         "strings": (isinstance(value, str) and len(value) <= LONGEST_STRING)
         or (isinstance(value, list) and all(isinstance(item, str) for item in value)),
         "multilabel": isinstance(value, bool) or value == "auto",
+        "memory": value == "auto" or (is_integer and spec.low <= value <= spec.high),
         "class_weight": value == "balanced" or _are_class_weights(value),
         "fields": _are_fields(value),
     }[spec.kind]
@@ -232,6 +233,7 @@ _PLAIN_KINDS = {
     "string": f"a string of at most {LONGEST_STRING} characters",
     "strings": "a string, or a list of strings",
     "multilabel": 'true, false or "auto"',
+    "memory": f'"auto", or an integer from 0 to {2**31 - 1}',
     "fields": "a list of pairs of a name and a kind of field",
     "class_weight": '"balanced", or a list of pairs of a label and a positive number',
 }
@@ -320,6 +322,16 @@ def _sums_fit(arrays: Arrays, _: Values) -> bool:
     )
 
 
+def _gaps_lead_to_terms(arrays: Arrays, _: Values) -> bool:
+    indptr, gaps, data = (arrays[f"memory/{name}"] for name in ("indptr", "gaps", "data"))
+    n_terms = len(arrays["statistics/document_frequencies"])
+    if _row_sums(gaps, indptr).max(initial=-1) >= n_terms:
+        return False
+    stays = np.flatnonzero(gaps == 0)
+    stays = stays[~np.isin(stays, indptr[:-1])]
+    return not np.any(data[stays - 1] > 0)
+
+
 def _empty_classes_have_no_terms(arrays: Arrays, _: Values) -> bool:
     indptr = arrays["statistics/indptr"]
     return not np.any((arrays["statistics/class_sizes"] == 0) & (indptr[1:] > indptr[:-1]))
@@ -406,6 +418,8 @@ RULES = (
         ),
     ),
     Rule("the length of the corpus is the sum of its term counts", (), _corpus_fits),
+    Rule("the gaps of a document kept lead from term to term, none beyond the last",
+         ("memory/gaps",), _gaps_lead_to_terms),
     Rule("the index has each term of each class once", _INDEX_NAMES, _index_has_every_entry),
     Rule("a weight of 0 is among the levels of each term", _INDEX_NAMES, _zero_is_a_level),
     Rule("the biases of the index are those of the scorer", (*_INDEX_NAMES, "scorer/biases"),

@@ -46,15 +46,16 @@ class ValueSpec:
 
     `kind` is "boolean", "integer", "number" (integers stay so), "float", "pair" (two integers,
     least first), "frequency" (an integer from 1 on, or a float from 0 to 1), "string",
-    "strings" (one, or a list of them), "multilabel" (a boolean, or "auto"), "class_weight"
-    ("balanced", or a list of pairs of a label and a positive number) or "fields" (pairs of a name
-    and a kind); None is accepted where `nullable`. `above` is a bound that is not reached.
+    "strings" (one, or a list of them), "multilabel" (a boolean, or "auto"), "memory" (an
+    integer, or "auto"), "class_weight" ("balanced", or a list of pairs of a label and a positive
+    number) or "fields" (pairs of a name and a kind); None is accepted where `nullable`. `above` is
+    a bound that is not reached.
     """
 
     name: str
     kind: Literal[
         "boolean", "integer", "number", "float", "pair", "frequency", "string", "strings",
-        "multilabel", "class_weight", "fields",
+        "multilabel", "memory", "class_weight", "fields",
     ]  # fmt: skip
     meaning: str
     low: float = -LARGEST_FLOAT

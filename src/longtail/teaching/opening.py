@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from longtail.estimators.loading import AnyClassifier
-from longtail.estimators.loading import load as load_file
 from longtail.exceptions import ModelFileError
 from longtail.model import parents
 from longtail.model.entry import Changes, Entry
@@ -37,7 +36,7 @@ from longtail.store.journal import (
 from longtail.store.journal_rows import Header
 from longtail.teaching.documents import UNFIT
 from longtail.teaching.log import Bounds, Ledger, misfit, read_again, read_entries
-from longtail.teaching.refined import open_refined
+from longtail.teaching.refined import Memory, open_file, open_refined
 
 
 def load(
@@ -84,6 +83,7 @@ class State:
     """A model, the checksum of its file, and its journal as it was then; None without one.
 
     Changes up to `last_in_base` are in the base of the model and cannot be taken out of it.
+    `memory` is what a `Teacher` was told; None where only what the file keeps is kept.
     """
 
     model: Any
@@ -91,6 +91,7 @@ class State:
     header: Header | None
     ledger: Ledger = field(default_factory=lambda: Ledger.of([]))
     last_in_base: int = 0
+    memory: Memory | None = None
 
     @property
     def is_attached(self) -> bool:
@@ -107,19 +108,26 @@ def with_encoder(state: State, embedder: Any) -> State:
     return replace(state, model=model)
 
 
-def open_state(path: str | os.PathLike[str], verify: bool, journal: Journal | None = None) -> State:
+def open_state(
+    path: str | os.PathLike[str],
+    verify: bool,
+    journal: Journal | None = None,
+    memory: Memory | None = None,
+) -> State:
     """Open a model file and take in its journal, which the caller may have locked already."""
     with _without_collector():
-        return _open(path, verify, journal)
+        return _open(path, verify, journal, memory)
 
 
-def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -> State:
+def _open(
+    path: str | os.PathLike[str], verify: bool, journal: Journal | None, memory: Memory | None
+) -> State:
     """Open a model file and take in its journal."""
     read = partial(read_journal, journal_path(path)) if journal is None else journal.read
     while True:
         checksum, contents = read_checksum(path), read()
         try:
-            state = _take_journal(Path(path), checksum, contents, verify)
+            state = _take_journal(Path(path), checksum, contents, verify, memory)
         except (ModelFileError, FileNotFoundError):
             if read_checksum(path) == checksum and read() == contents:
                 raise
@@ -131,18 +139,23 @@ def _open(path: str | os.PathLike[str], verify: bool, journal: Journal | None) -
 
 
 def _take_journal(
-    path: Path, checksum: str, contents: JournalContents | None, verify: bool
+    path: Path,
+    checksum: str,
+    contents: JournalContents | None,
+    verify: bool,
+    memory: Memory | None,
 ) -> State:
     """Return the state of the model file that is there with what its journal held."""
-    model = load_file(path, verify=verify)
+    model = open_file(path, memory, verify=verify)
     if contents is None:
-        return State(model, checksum, None)
+        return State(model, checksum, None, memory=memory)
     check_same_model(path, contents, checksum)
     if contents.header.model != checksum:
-        return State(model, checksum, contents.header)
+        return State(model, checksum, contents.header, memory=memory)
     changes = contents.changes
     with naming(changes):
-        return take_all(path, State(model, checksum, contents.header), changes, verify)
+        opened = State(model, checksum, contents.header, memory=memory)
+        return take_all(path, opened, changes, verify)
 
 
 def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool = False) -> State:
@@ -156,7 +169,9 @@ def take_all(path: Path, state: State, changes: Sequence[Change], verify: bool =
     ledger, model = Ledger.of(changes), state.model
     entries = read_entries(changes, bounds_of(model))
     if ledger.refined:
-        model, last_in_base = open_refined(path, model, entries, ledger, verify=verify)
+        model, last_in_base = open_refined(
+            path, model, entries, ledger, verify=verify, memory=state.memory
+        )
         return replace(state, model=model, ledger=ledger, last_in_base=last_in_base)
     live = [entry for entry in entries if entry.number in ledger.live]
     model = model._take_changes(Changes(entries, live)) if entries else model
@@ -246,14 +261,14 @@ def advance(
     model = copy.copy(state.model)
     if entries or plus or minus:
         model._take_changes(Changes(entries, plus, minus))
-    return State(model, state.checksum, header, ledger, state.last_in_base)
+    return replace(state, model=model, header=header, ledger=ledger)
 
 
 def catch_up(path: Path, journal: Journal, state: State) -> State:
     """Return the state with what other processes have done since; the journal is locked."""
     if read_checksum(path) != state.checksum:
-        return open_state(path, verify=True, journal=journal)
-    return take_news(journal, state) or open_state(path, verify=False, journal=journal)
+        return open_state(path, True, journal, state.memory)
+    return take_news(journal, state) or open_state(path, False, journal, state.memory)
 
 
 def take_news(journal: JournalReader, state: State) -> State | None:

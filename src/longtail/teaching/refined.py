@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from longtail.store.journal import Journal, find_refined, refined_path
 from longtail.teaching.log import Ledger
 from longtail.training.changing import derive, keep_hidden, merge_learned, name_again
 
+Memory = Literal["auto", "never"]
+
 AUTOMATIC = "auto"  # author of a refinement that the teacher began by itself
 # Files of automatic refinements that stay, each as large as the model. Undoing more of them needs
 # undoing all: then the model is the model file with its changes.
@@ -40,6 +42,12 @@ class Refined(NamedTuple):
 
     path: Path  # the file, as long as it has no number
     row: Row  # what the journal says of it
+
+
+def open_file(path: str | os.PathLike[str], memory: Memory | None, *, verify: bool) -> Any:
+    """Open a model file without its journal, with or without a memory; see `Teacher`."""
+    model = load_file(path, verify=verify)
+    return model if memory is None else model._remember(memory)
 
 
 def write_refined(beside: Path, model: Any, live: Iterable[int], until: int) -> Refined:
@@ -81,12 +89,19 @@ def drop_superseded(path: Path, changes: Sequence[Change]) -> None:
 
 
 def open_refined(
-    path: Path, base: Any, entries: Sequence[Entry], ledger: Ledger, *, verify: bool
+    path: Path,
+    base: Any,
+    entries: Sequence[Entry],
+    ledger: Ledger,
+    *,
+    verify: bool,
+    memory: Memory | None = None,
 ) -> tuple[Any, int]:
     """Return the model after the changes of a journal of which a `refine` is live.
 
     And the number of the last change that its base has: it can be taken back by opening alone.
-    `base`, which only the caller holds, is the model of the file; `entries` are all changes.
+    `base`, which only the caller holds, is the model of the file; `entries` are all changes;
+    `memory` is what a `Teacher` was told.
 
     Raises
     ------
@@ -95,7 +110,7 @@ def open_refined(
     """
     change_number = ledger.refined
     [entry] = [entry for entry in entries if entry.number == change_number]
-    refined = _load(path, entry, base, verify=verify)
+    refined = _load(path, entry, base, memory, verify=verify)
     n_ids = overlay_of(base._arrays).n_ids
     until = entry.learned["until"]
     earlier = [e for e in entries if e.number <= until]
@@ -132,7 +147,7 @@ def _find_hidden(
     return {i: labels[i] if i in labels else overlay.label_of(i) for i in there}
 
 
-def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
+def _load(path: Path, entry: Entry, base: Any, memory: Memory | None, *, verify: bool) -> Any:
     """Open the file that an entry names."""
     file = refined_path(path, entry.number)
     try:
@@ -145,7 +160,7 @@ def _load(path: Path, entry: Entry, base: Any, *, verify: bool) -> Any:
             f"is not there, or not what change {entry.number} (refine) of the journal wrote. Put "
             "it back beside the model file",
         )
-    refined = load_file(file, verify=verify)
+    refined = open_file(file, memory, verify=verify)
     if type(refined) is not type(base):
         raise ModelFileError(file, f"holds a {type(refined).__name__}, unlike the model file")
     return refined

@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from longtail._words import count
 from longtail.estimators.loading import AnyClassifier
-from longtail.estimators.loading import load as load_file
 from longtail.estimators.text_state import describe
 from longtail.exceptions import ModelFileError
 from longtail.model.edits import Edit, Merge, Move, Remove, Rename, SetHierarchy, as_list
@@ -46,6 +45,7 @@ from longtail.teaching.refined import (
     AUTOMATIC,
     Refined,
     drop_superseded,
+    open_file,
     put_in_place,
     write_refined,
 )
@@ -73,6 +73,12 @@ class Teacher:
         Whether the teacher refines the model by itself when that is due (`health` says so): in a
         thread of low priority, beside predictions and changes. Such a refinement is a change by
         "auto" in the journal. Once one is undone there is no other, until `refine` is called.
+    memory : {"auto", "never"}, default="auto"
+        Whether the model keeps documents that it is taught, for `refine` to learn from: the last
+        ones of each class, as many as take a tenth of its size. They are counts of terms, in the
+        files that `refine` and `compact` write. "never" keeps none, drops those that are there, and
+        lets the file that `compact` writes say so. A model that was fitted with a number as its
+        `memory` keeps as many as that says. Label sets and embeddings: none.
     embedder : callable, optional
         As for `load`: the encoder of a model that was fitted with one.
 
@@ -107,17 +113,19 @@ class Teacher:
         *,
         verify: bool = True,
         refine: Literal["auto", "never"] = "auto",
+        memory: Literal["auto", "never"] = "auto",
         embedder: Any = None,
     ) -> None:
-        if refine not in ("auto", "never"):
-            raise ValueError(f'refine must be "auto" or "never"; got {refine!r}.')
+        for name, value in (("refine", refine), ("memory", memory)):
+            if value not in ("auto", "never"):
+                raise ValueError(f'{name} must be "auto" or "never"; got {value!r}.')
         self._path = Path(path)
         self._refiner = Refiner(self._path) if refine == "auto" else None
         self._embedder = embedder
         self._turn = Turn()
         self._journal = Journal(path)
         weakref.finalize(self, self._journal.close)
-        self._state = open_state(path, verify)
+        self._state = open_state(path, verify, memory=memory)
         self._shown: tuple[State, Any] | None = None
 
     @property
@@ -285,7 +293,7 @@ class Teacher:
         except OSError:  # the disk may be full: the file must not stay
             self._drop_superseded()
             raise
-        self._state = open_state(self._path, verify=False, journal=self._journal)
+        self._state = open_state(self._path, False, self._journal, self._state.memory)
         self._drop_superseded()
 
     def _drop_superseded(self) -> None:
@@ -378,10 +386,10 @@ class Teacher:
 
     def _open_with(self, state: State, change: Change) -> State:
         """Return the state after one more change than the journal has, from the files."""
-        model = load_file(self._path, verify=False)
+        model = open_file(self._path, state.memory, verify=False)
         if read_checksum(self._path) != state.checksum:
             raise ModelFileError(self._path, "was replaced by another process; try again")
-        opened = State(model, state.checksum, state.header)
+        opened = State(model, state.checksum, state.header, memory=state.memory)
         return take_all(self._path, opened, [*self._read(), change])
 
     def _read(self) -> list[Change]:
@@ -413,17 +421,20 @@ class Teacher:
         if self._journal.exists():
             self._hold(lambda _: None)
         elif self._state.header is not None or read_checksum(self._path) != self._state.checksum:
-            self._state = open_state(self._path, verify=True)
+            self._state = open_state(self._path, verify=True, memory=self._state.memory)
 
     def compact(self) -> None:
         """Write the model with all changes folded in, and empty the journal for good.
 
         Afterwards nothing before it can be undone, and no document is left in the journal. The file
         is replaced at once or not at all; a crash at any point leaves the old file with its changes
-        or the new one, which has them.
+        or the new one, which has them. With `memory="never"` it has no document either.
         """
         if self._journal.exists():
             _fold(self, None)
+        elif self._state.memory == "never":
+            self._state.model.save(self._path)
+            self._state = open_state(self._path, verify=False, memory=self._state.memory)
 
     def close(self) -> None:
         """Close the journal, as the end of the process does; another call opens it again."""
@@ -445,7 +456,7 @@ class Teacher:
             header = self._journal.append(before, done.entry.action, rows, by)
             change = Change(change_number, "", by, done.entry.action, ())
             ledger = state.ledger.extend([change]) if state.is_attached else Ledger.of([change])
-            self._state = State(done.model, state.checksum, header, ledger, state.last_in_base)
+            self._state = replace(state, model=done.model, header=header, ledger=ledger)
             return change_number
 
         recorded = self._hold(record)
@@ -488,11 +499,12 @@ def _fold(teacher: Teacher, attempt: Attempt | None) -> int:
         before = attach(teacher._journal, state)
         with teacher._journal.new_file() as beside:
             model.save(beside)
-            model = load_file(beside)  # a file that does not open must not replace one
+            # A file that does not open must not replace one.
+            model = open_file(beside, state.memory, verify=True)
             n_used = int(attempt is not None)
             header = teacher._journal.replace_model(beside, before, n_used)
         if header is not None:
-            teacher._state = State(model, header.model, header)
+            teacher._state = State(model, header.model, header, memory=state.memory)
         return header is not None
 
     def fold_and_erase() -> int:

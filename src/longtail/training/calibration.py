@@ -98,6 +98,16 @@ class Calibrator:
         """Whether maps were fitted; otherwise probabilities are the softmax of the scores."""
         return len(self.top_log_odds) > 0
 
+    def with_ranked(self, other: Calibrator) -> Calibrator:
+        """Return the calibrator with the documents of another that tell of hierarchies."""
+        return replace(
+            self,
+            unknown_log_odds=other.unknown_log_odds,
+            ranked_classes=other.ranked_classes,
+            ranked_shares=other.ranked_shares,
+            ranked_truth=other.ranked_truth,
+        )
+
     def move_classes(self, targets: Integers) -> Calibrator:
         """Return the calibrator after each class got another id, or none: -1."""
         if not len(self.ranked_truth):

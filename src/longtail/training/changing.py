@@ -225,11 +225,12 @@ def merge_learned(state: LongTailState) -> LongTailState:
     """Return the state without an overlay; its index is out of date: `merge` builds it."""
     overlay = state.overlay
     if overlay is None:
-        return state if state.memory is None else replace(state, memory=state.memory.settle())
+        return state
     sources, tiers = overlay.locate(overlay.ids), overlay.tiers
     statistics = overlay.statistics()
     residuals = [state.residuals, *(t.residuals for t in tiers if t.residuals is not None)]
     scorers = [state.scorer, *(t.scorer for t in tiers if t.scorer is not None)]
+    memory = state.memory
     base_names = ClassNames.none(len(state.classes)) if state.names is None else state.names
     tables = [base_names, *(t.names for t in tiers if t.names is not None)]
     names = splice_rows(tables, *sources)
@@ -241,7 +242,7 @@ def merge_learned(state: LongTailState) -> LongTailState:
         scorer=splice_rows(scorers, *sources, indices=statistics.indices),
         stale=find_stale(state),
         names=names if names.named.any() else None,
-        memory=None if state.memory is None else state.memory.settle(overlay),
+        memory=None if memory is None else memory.settle(overlay, len(statistics.indices)),
         calibrator=state.calibrator.move_classes(state.find_today()),
         calibrations=None,
         in_use=state.in_use.wait([e.learned for _, e in sorted(state.pending.items())]),

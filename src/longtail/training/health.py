@@ -46,9 +46,8 @@ class OutcomeFigures(NamedTuple):
 
 
 def measure_outcomes(state: LongTailState) -> OutcomeFigures:
-    """Return how the last outcomes turned out; those that wait to take effect are among them."""
-    pending = [entry.learned for _, entry in sorted(state.pending.items())]
-    calibrator = state.in_use.wait(pending).waiting.count(state.calibrator)
+    """Return how the last outcomes turned out."""
+    calibrator = state.calibrator_in_use
     correct = calibrator.held_out_correct
     if not len(correct):
         return OutcomeFigures(0, np.nan, estimate_calibration_error(calibrator), np.nan)
