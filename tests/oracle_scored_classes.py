@@ -60,7 +60,7 @@ class Settings:
     tolerance: float = 0.05
     most_passes: int = 6
     lowest_offset: float = -5.0
-    smallest_weight: float = 0.01
+    smallest_weight: float = 0.05
     most_drawn: int = 10_000
     separator_lead: float = 1.0  # standard errors by which separators must be ahead
     separator_lag: float = 1.0  # with several labels: by which they may be behind
@@ -69,7 +69,7 @@ class Settings:
     fewest_negatives_of_several: int = 100
     separator_tolerance: float = 0.3
     separator_passes: int = 10
-    smallest_separator: float = 0.03
+    smallest_separator: float = 0.1
     most_lacking: float = 0.05
     fewest_emptied: int = 20
 

@@ -11,7 +11,7 @@ from benchmark_data import write_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from longtail_bench import searching, speed
-from longtail_bench.growth import fit_exponents, run_growth
+from longtail_bench.growth import QUANTITIES, fit_exponents, run_growth
 from longtail_bench.jobs import run_job
 from longtail_bench.processes import Limits, RunError
 from longtail_bench.stages import time_stages
@@ -244,10 +244,27 @@ def test_a_job_returns_json_or_says_why_not():
 
 
 def test_a_row_that_does_not_finish_says_so():
-    (row,) = run_growth([N_CLASSES], ["LongTailClassifier"], time_limit=0.2)
+    (row,) = run_growth([N_CLASSES], ["longtail"], time_limit=0.2)
     assert (row["outcome"], row["error"]) == ("time", "not finished after 0.2 s")
     assert row["n_classes"] == N_CLASSES
     assert fit_exponents([row]) == []
+
+
+def test_growth_of_systems_that_run_as_bench_run_does():
+    ours, other = run_growth([N_CLASSES], ["paper", "centroid"], documents_per_class=3.0)
+    assert (ours["error"], other["error"]) == (None, None)
+    assert [row["estimator"] for row in (ours, other)] == [
+        "DoubleSamplingClassifier",
+        "nearest centroid",
+    ]
+    assert ours["sizes"] == other["sizes"]
+    assert ours["memory"]["input_megabytes"] == other["memory"]["input_megabytes"]
+    assert 0 < other["accuracy"] <= 1
+    assert {exponent.estimator for exponent in fit_exponents([ours, other])} == set()
+    for quantity in QUANTITIES:
+        assert quantity.of(other) > 0
+    failed = run_growth([N_CLASSES], ["centroid"], time_limit=0.2)[0]
+    assert (failed["outcome"], failed["error"]) == ("time", "not finished after 0.2 s")
 
 
 def growth_row(n_classes, value, outcome="ok"):
@@ -297,7 +314,7 @@ def test_speed_refuses(options, message):
     [
         ({"classes": [1]}, r"classes must be at least 2; got \[1\]"),
         ({"documents_per_class": 0.5}, "documents_per_class must be at least 1"),
-        ({"estimators": ["nonsense"]}, "estimators must be among"),
+        ({"systems": ["nonsense"]}, "systems must be among"),
     ],
 )
 def test_growth_refuses(options, message):
@@ -360,7 +377,7 @@ def test_speed_command(bench, data, tmp_path, capsys):
 def test_growth_command(bench, tmp_path):
     pytest.importorskip("matplotlib")
     figure, out = tmp_path / "growth.png", tmp_path / "rows.jsonl"
-    arguments = ("growth", "--estimators", "DoubleSamplingClassifier", "--threads", "1")
+    arguments = ("growth", "--systems", "paper", "--threads", "1")
     sizes = ("--classes", f"100,{N_CLASSES}", "--documents-per-class", "3")
     result = json.loads(bench(*arguments, *sizes, "--figure", figure, "--out", out, "--json"))
     assert [row["sizes"]["train"] for row in result["rows"]] == [300, 3 * N_CLASSES]

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from longtail._constants import FRACTION_BITS
 from longtail._kernels.types import Counts
+from longtail._parallel import release_memory
 
 SMALLEST_COUNT = 2.0**-FRACTION_BITS  # anything less is taken as zero
 LARGEST_NARROW_COUNT = 1 << 24  # up to here float32 holds every whole number
 ENTRIES_PER_RUN = 40  # that take as long to copy one by one as a run by itself
 BLOCK_ENTRIES = 1 << 17  # looked at together where that takes a copy: 1 MB
+FREED_TOGETHER = 1 << 26  # bytes that are in memory twice while arrays are put together
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -96,6 +98,22 @@ def splice_rows(tables: Sequence[Table], *sources: Integers, **known: NDArray[An
                 of_rows[rows >= 0] = array[rows[rows >= 0]]
         arrays[name] = of_rows
     return last._replace(indptr=runs.indptr, **arrays)
+
+
+def join_arrays(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put arrays together, one after the other; empties the list, for fewer to be there twice."""
+    joined = np.empty(sum(len(array) for array in arrays), arrays[0].dtype)
+    end = freed = 0
+    arrays.reverse()
+    while arrays:
+        array = arrays.pop()
+        joined[end : end + len(array)] = array
+        end, freed = end + len(array), freed + array.nbytes
+        del array
+        if freed >= FREED_TOGETHER or not arrays:
+            release_memory()
+            freed = 0
+    return joined
 
 
 def stack_rows(tables: Sequence[Table]) -> Table:

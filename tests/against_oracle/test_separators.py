@@ -112,7 +112,7 @@ def test_separators(seed, several, cost, monkeypatch):
     rows, biases = setting.solve(cost, multilabel=several)
     theirs = fit_separators(
         setting.weighted, setting.labels, setting.negatives, setting.drawn,
-        60, N_CLASSES, cost, 1, 4 if several else 2, 0.3, 10, 0.03,
+        60, N_CLASSES, cost, 1, 4 if several else 2, 0.3, 10, 0.1,
     )  # fmt: skip
     for mine, expected in zip(rows, theirs.weights, strict=True):
         assert mine == pytest.approx(expected, **CLOSE_IN_32_BITS)

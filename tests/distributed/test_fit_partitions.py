@@ -27,9 +27,10 @@ from longtail.distributed.memory_plan import parse_bytes
 from longtail.distributed.on_disk import Stored, open_result
 from longtail.distributed.task_results import TaskResult, write_result
 from longtail.model.scorer import ClassResiduals
+from longtail.sparse import stack_rows
 from longtail.text import TextVectorizer
-from longtail.training import pipeline
-from longtail.training.class_rows import LearnedRows, join_rows, mix_rows
+from longtail.training import pipeline, runner
+from longtail.training.class_rows import LearnedRows, mix_rows
 from longtail.training.mixture import Mixture
 from tests.distributed import data
 
@@ -93,6 +94,14 @@ def test_small_blocks_many_shards(plain, tmp_path, folder, monkeypatch):
     assert sum(report.stage == "index" for report in reports) == 8  # three variants, and all
     assert sum(report.stage == "residuals" for report in reports) > 8
     assert data.checksum(model, folder) == plain
+
+
+@pytest.mark.parametrize("read", [data.counts, data.label_sets])
+def test_shards_of_classes_that_learn_in_memory(read, tmp_path, monkeypatch):
+    X, y = read()
+    whole = data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path)
+    monkeypatch.setattr(runner, "PAIRS_PER_SHARD", 3_000)
+    assert data.checksum(LongTailClassifier(random_state=0).fit(X, y), tmp_path) == whole
 
 
 @pytest.mark.parametrize("read", [data.counts, data.label_sets])
@@ -248,14 +257,8 @@ def test_residuals_of_shards_as_a_mixture_has_them(factors, tmp_path):
             rows[name] = shards[-1]
         write_result(path, TaskResult().add("result", LearnedRows(**rows)))
     parts = open_result([Stored(path, LearnedRows) for path in paths])
-    joined_rows = join_rows(parts)
-    residuals, separators = joined_rows.residuals, joined_rows.separators
-    assert residuals.indptr.tolist() == [0, 2, 2, 5, 5, 9, 10]
-    for joined, shards in ((residuals, learned["residuals"]), (separators, learned["separators"])):
-        assert np.array_equal(joined.weights, np.concatenate([rows.weights for rows in shards]))
-        assert np.array_equal(joined.biases, np.concatenate([rows.biases for rows in shards]))
     class_sizes = np.arange(1, 7)
-    expected = mixture.scale(residuals, separators, class_sizes)
+    expected = mixture.scale(*(stack_rows(shards) for shards in learned.values()), class_sizes)
     found = mix_rows(parts, mixture, class_sizes)
     for name in ("indptr", "indices", "weights", "biases"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name

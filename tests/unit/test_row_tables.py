@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longtail import sparse
-from longtail.sparse import RowTable, offsets_from_lengths, splice_rows, stack_rows
+from longtail.sparse import (
+    RowTable,
+    join_arrays,
+    offsets_from_lengths,
+    splice_rows,
+    stack_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +109,14 @@ def test_a_slice_is_a_view(rows, first, last):
 def test_tables_are_stacked(tables):
     stacked = stack_rows([Shelf.of(table) for table in tables])
     assert stacked.lists() == [row for table in tables for row in table]
+
+
+@pytest.mark.parametrize("n_bytes", [1, 20, 1 << 26])
+def test_arrays_are_joined_in_their_order(n_bytes, monkeypatch):
+    monkeypatch.setattr(sparse, "FREED_TOGETHER", n_bytes)
+    arrays = [np.arange(n, dtype=np.int32) + n for n in (3, 0, 5, 1)]
+    expected = np.concatenate(arrays)
+    joined = join_arrays(arrays)
+    assert joined.dtype == np.int32
+    assert joined.tolist() == expected.tolist()
+    assert arrays == []

@@ -1,35 +1,45 @@
 """How time and memory grow with the number of classes, on synthetic long-tailed sets.
 
-In: numbers of classes. Out: a row for each estimator and number, measured in a process of its own
-that draws its data itself, and the exponents of the growth. A row that does not finish says so.
+In: numbers of classes, and systems. Out: a row for each of both, measured in a process of its own,
+and the exponents of the growth. Our estimators draw their data themselves; other systems read it in
+their environments. A row that does not finish says so.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from longtail_bench.environments import BaselineEnvironmentError
 from longtail_bench.measure import Progress
-from longtail_bench.processes import Limits
-from longtail_bench.rows import OK
+from longtail_bench.opening import measure_opening
+from longtail_bench.processes import Limits, RunError
+from longtail_bench.rows import NO_ENVIRONMENT, OK, Row
+from longtail_bench.runner import Runner
 from longtail_bench.speed import (
     ESTIMATORS,
-    check_estimators,
     describe_cost,
     describe_memory,
     input_megabytes,
     run_row,
     warm_up,
 )
+from longtail_bench.splits import write_splits
 from longtail_bench.stages import time_call, time_stages
 from longtail_bench.synthetic import draw_counts
+from longtail_bench.systems import SYSTEMS, check_systems
 from longtail_bench.worker import peak_megabytes
 
 N_TEST = 2000
+# Systems that are measured stage by stage; the others are run as `bench run` does.
+OUR_SYSTEMS = {"longtail": "LongTailClassifier", "paper": "DoubleSamplingClassifier"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 @dataclass(frozen=True)
 class Exponent:
-    """A power of the number of classes, fitted to all rows of an estimator and to the last two."""
+    """A power of the number of classes, fitted to all rows of a system and to the last two."""
 
     estimator: str
     quantity: str
@@ -65,7 +75,7 @@ class Exponent:
 
 def run_growth(
     classes: Sequence[int],
-    estimators: Sequence[str] = tuple(ESTIMATORS),
+    systems: Sequence[str] = tuple(OUR_SYSTEMS),
     *,
     documents_per_class: float = 5.0,
     seed: int = 0,
@@ -75,18 +85,18 @@ def run_growth(
     progress: Progress = lambda *_: None,
     on_row: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Measure estimators on synthetic sets of growing size.
+    """Measure systems on synthetic sets of growing size.
 
     Parameters
     ----------
     classes : sequence of int
         Numbers of classes.
-    estimators : sequence of str
-        Keys of `ESTIMATORS`.
+    systems : sequence of str
+        Keys of `SYSTEMS`. The environment of a peer is created when it is first needed.
     documents_per_class : float, default=5.0
         Mean number of training documents of a class.
     seed : int, default=0
-        Of the data and the estimators.
+        Of the data and the systems.
     n_threads : int, default=2
         Number of threads.
     time_limit : float, default=3600
@@ -103,7 +113,7 @@ def run_growth(
     list of dict
         As `measure_growth` returns them; a row that did not finish has an ``error``.
     """
-    check_estimators(estimators)
+    check_systems(systems)
     for name, values, least in (
         ("classes", classes, 2),
         ("documents_per_class", [documents_per_class], 1),
@@ -113,22 +123,66 @@ def run_growth(
             raise ValueError(f"{name} must be at least {least}; got {values!r}.")
     rows: list[dict[str, Any]] = []
     for n_classes in classes:
-        for estimator in estimators:
-            progress(
-                f"{n_classes:,} classes: {estimator}", len(rows), len(classes) * len(estimators)
-            )
+        for system in systems:
+            title = OUR_SYSTEMS.get(system, SYSTEMS[system].title)
+            progress(f"{n_classes:,} classes: {title}", len(rows), len(classes) * len(systems))
             arguments = {
                 "n_classes": n_classes,
-                "estimator": estimator,
+                "estimator": title,
                 "documents_per_class": documents_per_class,
                 "n_threads": n_threads,
                 "seed": seed,
             }
-            function = "longtail_bench.growth:measure_growth"
             limits = Limits(time_limit, memory_limit)
-            rows.append({**arguments, **run_row(function, arguments, n_threads, limits)})
+            if system in OUR_SYSTEMS:
+                function = "longtail_bench.growth:measure_growth"
+                found = run_row(function, arguments, n_threads, limits)
+            else:
+                found = _run_system(system, arguments, limits)
+            rows.append({**arguments, **found})
             on_row(rows[-1])
     return rows
+
+
+def _run_system(system: str, given: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Draw a set and run a system on it; return what `measure_growth` does, without stages."""
+    seed, n_threads = given["seed"], given["n_threads"]
+    row = Row(system, "synthetic", seed, settings=dict(SYSTEMS[system].settings))
+    with tempfile.TemporaryDirectory(prefix="longtail-growth-") as folder:
+        path = Path(folder) / "parts.npz"
+        data = draw_counts(given["n_classes"], given["documents_per_class"], N_TEST, seed)
+        X, y_test = data.X_train, data.y_test
+        sizes = {"train": X.shape[0], "terms": X.shape[1], "entries": X.nnz, "test": N_TEST}
+        megabytes = input_megabytes(X)
+        write_splits(data, path)
+        del data, X
+        try:
+            output = Runner(n_threads, limits, None, Path(folder)).run(row, path, 1)
+        except RunError as error:
+            peak = error.peak_megabytes
+            return {"outcome": error.outcome, "error": str(error), "peak_megabytes": peak}
+        except BaselineEnvironmentError as error:
+            return {"outcome": NO_ENVIRONMENT, "error": str(error)}
+        found = json.loads(output.read_text(encoding="utf-8"))
+        predicted = np.load(output.with_suffix(".npy"))[:, 0]
+    fit, predict = (
+        {"wall_seconds": found[f"{step}_seconds"], "cpu_seconds": found[f"{step}_cpu_seconds"]}
+        for step in ("fit", "predict")
+    )
+    return {
+        "outcome": OK,
+        "error": None,
+        "sizes": sizes,
+        "fit": fit,
+        "predict": predict | {"cpu_microseconds": predict["cpu_seconds"] / N_TEST * 1e6},
+        "accuracy": float(np.mean(predicted == y_test)),
+        "memory": {
+            "input_megabytes": megabytes,
+            "peak_megabytes": found["peak_megabytes"],
+            "model_bytes": found["model_bytes"],
+        },
+        "versions": found["versions"],
+    }
 
 
 def measure_growth(
@@ -139,7 +193,7 @@ def measure_growth(
     Returns
     -------
     dict
-        ``sizes``, ``fit``, ``predict``, ``accuracy`` and ``memory``.
+        ``sizes``, ``fit``, ``predict``, ``accuracy``, ``memory`` and ``opening``.
     """
     data = draw_counts(n_classes, documents_per_class, N_TEST, seed)
     X, y = data.X_train, data.y_train
@@ -158,16 +212,17 @@ def measure_growth(
         "predict": describe_cost(total, {}) | {"cpu_microseconds": total.cpu / N_TEST * 1e6},
         "accuracy": float(np.mean(predicted == data.y_test)),
         "memory": memory | describe_memory(classifier),
+        "opening": measure_opening(classifier, data.X_test),
     }
 
 
 def fit_exponents(rows: Sequence[dict[str, Any]]) -> list[Exponent]:
-    """Fit value = constant * K^exponent for each quantity and estimator, by least squares of logs.
+    """Fit value = constant * K^exponent for each quantity and system, by least squares of logs.
 
     Parameters
     ----------
     rows : sequence of dict
-        As `run_growth` returns them. Those without results are passed over; an estimator with fewer
+        As `run_growth` returns them. Those without results are passed over; a system with fewer
         than two has no exponents.
 
     Returns

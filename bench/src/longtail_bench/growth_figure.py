@@ -12,7 +12,7 @@ from longtail_bench.rows import OK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_COLOURS = (ORANGE, BLUE)
+_COLOURS = (ORANGE, BLUE, "#009E73")
 
 
 def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
@@ -38,7 +38,7 @@ def plot_growth(rows: Sequence[dict[str, Any]]) -> Figure:
 
     panels = figure.subplots(2, 2).ravel()
     for axes, quantity in zip(panels, QUANTITIES, strict=True):
-        for estimator, colour, marker in zip(estimators, _COLOURS, "Do", strict=False):
+        for estimator, colour, marker in zip(estimators, _COLOURS, "Dos", strict=False):
             points = sorted(
                 (row["n_classes"], quantity.of(row))
                 for row in rows

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, get_type_hints, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longtail.distributed.blocks import Block, count_entries
 from longtail.distributed.memory_plan import Plan
@@ -19,6 +18,7 @@ from longtail.distributed.stages import FAN_IN, Stages
 from longtail.distributed.task_results import TaskResult, read_part, read_result
 from longtail.distributed.tasks import Run
 from longtail.model.statistics import ClassStatistics
+from longtail.training.runner import divide
 
 _RESULT = "result"
 
@@ -153,15 +153,3 @@ class OnDisk:
         n_documents = sum(block.n_documents for block in blocks)
         n_shards = self.plan.count_residual_shards(count_entries(blocks), n_documents, n_mined)
         return divide(self.read(statistics).class_sizes, n_shards, 1)
-
-
-def divide(work: NDArray[Any], n_parts: int, min_classes: int) -> list[int]:
-    """Return bounds of ranges of classes of about equal work, each of at least so many classes."""
-    n_classes = len(work)
-    n_parts = max(1, min(n_parts, n_classes // max(min_classes, 1)))
-    targets = np.linspace(0, work.sum() + n_classes, n_parts + 1)[1:-1]
-    bounds = [0]
-    for i, bound in enumerate(np.searchsorted(np.cumsum(work + 1), targets).tolist(), 1):
-        lowest, highest = bounds[-1] + min_classes, n_classes - (n_parts - i) * min_classes
-        bounds.append(min(max(bound, lowest), highest))
-    return [*bounds, n_classes]

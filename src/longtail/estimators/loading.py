@@ -7,6 +7,7 @@ import os
 from longtail.estimators.long_tail import LongTailClassifier
 from longtail.estimators.text import TextClassifier
 from longtail.exceptions import ModelFileError
+from longtail.model.state import LongTailState
 from longtail.paper.estimator import DoubleSamplingClassifier
 from longtail.store.state_io import load_state
 
@@ -31,6 +32,10 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> AnyClassifier:
     kind = _OF_COUNTS[saved.counts_kind]
     classifier = kind(**saved.parameters[saved.counts_kind])
     classifier._state = saved.state
+    if isinstance(saved.state, LongTailState):
+        # Every prediction needs them. The first kernel of a process takes a tenth of a second: here
+        # rather than in the first answer.
+        saved.state.document_weights  # noqa: B018
     classifier.n_features_in_ = saved.state.statistics.n_terms
     if saved.feature_names is not None:
         classifier.feature_names_in_ = saved.feature_names

@@ -8,7 +8,7 @@ classes share; so classes learn shard by shard, from the rows of every block tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,7 @@ from longtail.sparse import (
     Integers,
     gather_rows,
     index_dtype,
+    join_arrays,
     offsets_from_lengths,
     stack_rows,
 )
@@ -102,8 +103,7 @@ class ScoredPairs:
     """Log odds of the mined pairs of a block, and which documents each shard of classes needs."""
 
     log_odds: NDArray[np.float32]  # (n_pairs,) float32: of all pairs
-    # int32, or None: documents of the block, shard by shard; None where there is one shard, which
-    # needs all.
+    # int32, or None: documents of the block, shard by shard; None where each shard is given all.
     rows: NDArray[np.int32] | None = None
     starts: Integers | None = None  # (n_shards + 1,): where the documents of each shard begin
 
@@ -164,17 +164,20 @@ def score_mined(
     mined: MinedClasses,
     without: Draws | None,
     scored: ScoredClasses,
-    shards: list[int],
+    shards: list[int] | None,
     config: FitConfig,
     n_jobs: int | None,
     *,
     separators: bool,
 ) -> ScoredPairs:
-    """Score the mined pairs of a block, and find out which shards need which documents."""
+    """Score the mined pairs of a block, and find out which shards need which documents.
+
+    Where `shards` is None, each is given all of them.
+    """
     pairs, n_documents = mined.of(documents.labels), documents.labels.n_documents
     config = replace(config, n_jobs=n_jobs)
     log_odds = mined_log_odds(weights.of(documents.counts), pairs, scored, config)
-    if len(shards) == 2:
+    if shards is None or len(shards) == 2:
         return ScoredPairs(log_odds)
     kept = np.ones(n_documents, np.bool_)
     if without is not None:
@@ -279,11 +282,17 @@ def learn_shard(
     )
     if mask is None:
         return learned
-    shard_rows = slice(first, last)
+    found = learned.separators
     return LearnedRows(
-        learned.residuals.slice(shard_rows),
-        None if learned.separators is None else learned.separators.slice(shard_rows),
+        _take_shard(learned.residuals, first, last),
+        None if found is None else _take_shard(found, first, last),
     )
+
+
+def _take_shard(rows: ClassResiduals, first: int, last: int) -> ClassResiduals:
+    """Return the rows of a range of classes that alone have any; holds nothing of the others."""
+    shard = rows.slice(slice(first, last))
+    return replace(shard, biases=shard.biases.copy())
 
 
 def _gather_examples(
@@ -410,32 +419,59 @@ def learn_rows(
     )
 
 
-def join_rows(parts: Sequence[LearnedRows]) -> LearnedRows:
-    """Put the rows of class shards together, as they were learned."""
-    if len(parts) == 1:
-        return parts[0]
-    rows = [parts[i] for i in range(len(parts))]
-    separators = [shard.separators for shard in rows if shard.separators is not None]
-    return LearnedRows(
-        stack_rows([shard.residuals for shard in rows]),
-        stack_rows(separators) if separators else None,
-    )
+def score_learned(
+    parts: Sequence[LearnedRows],
+    documents: WeightedDocuments,
+    candidates: NDArray[Any],
+    n_jobs: int | None,
+) -> Floats:
+    """Score pairs by the learned rows alone, shard by shard.
+
+    Returns
+    -------
+    ndarray of shape (n_documents, q, 4), float64
+        The residual without its bias, the bias, and the same of the separator; all 0 where a
+        candidate is -1.
+    """
+    values = np.zeros((*candidates.shape, 4))
+    inputs, first = replace(documents, weights=documents.residual_inputs), 0
+    for i in range(len(parts)):
+        shard = parts[i]
+        last = first + len(shard.residuals.biases)
+        here = (candidates >= first) & (candidates < last)
+        local = np.where(here, candidates - first, -1).astype(candidates.dtype, copy=False)
+        for column, rows in ((0, shard.residuals), (2, shard.separators)):
+            if rows is not None:
+                biases = rows.biases[local[here]]
+                with_bias = score_pairs(inputs, local, rows.as_scorer, n_jobs)[here]
+                values[here, column], values[here, column + 1] = with_bias - biases, biases
+        first = last
+    return values
 
 
 def mix_rows(
-    parts: Sequence[LearnedRows], mixture: Mixture, class_sizes: Integers
+    parts: Iterable[LearnedRows], mixture: Mixture, class_sizes: Integers
 ) -> ClassResiduals:
     """Put the rows of class shards together as the mixture has them.
 
-    Shard by shard, so that what was learned is never in memory as a whole beside the result.
+    Shard by shard, so that what was learned is never in memory as a whole beside the result, as far
+    as nobody else holds a part.
     """
     mixed, first = [], 0
-    for i in range(len(parts)):
-        rows = parts[i]
+    for rows in parts:
         last = first + len(rows.residuals.biases)
         mixed.append(mixture.scale(rows.residuals, rows.separators, class_sizes[first:last]))
         first = last
-    return mixed[0] if len(mixed) == 1 else stack_rows(mixed)
+        del rows
+    if len(mixed) == 1:
+        return mixed[0]
+    lengths = np.concatenate([np.diff(rows.indptr) for rows in mixed])
+    biases = np.concatenate([rows.biases for rows in mixed])
+    indices, weights = [rows.indices for rows in mixed], [rows.weights for rows in mixed]
+    mixed.clear()
+    return ClassResiduals(
+        offsets_from_lengths(lengths), join_arrays(indices), join_arrays(weights), biases
+    )
 
 
 def _gather_weighted(

@@ -36,14 +36,13 @@ from longtail.training.calibration import (
     keep_ranking,
     learn_shortness,
 )
-from longtail.training.class_rows import LearnedRows
+from longtail.training.class_rows import LearnedRows, score_learned
 from longtail.training.config import FitConfig
 from longtail.training.documents import Documents
 from longtail.training.expectation import expect_measures
 from longtail.training.mixture import (
     N_FEATURES,
     N_PARTS,
-    SEPARATOR,
     Mixture,
     PairParts,
     add_separators,
@@ -236,7 +235,7 @@ class HeldOutTest:
     documents: Documents
     scored: ScoredClasses
     scorer: LinearScorer
-    learned: LearnedRows
+    learned: Sequence[LearnedRows]  # of class shards
     shared: SharedWeights
     class_texts: ClassNames | None
     texts_count: NDArray[np.bool_]
@@ -276,7 +275,7 @@ def calibrate_held_out(
     candidates: HeldOutCandidates,
     scored: ScoredClasses,
     scorer: LinearScorer,
-    learned: LearnedRows,
+    learned: Sequence[LearnedRows],
     shared: SharedWeights,
     class_texts: ClassNames | None,
     draws: Draws,
@@ -340,12 +339,10 @@ class CandidateParts:
 def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) -> PairParts:
     """Return what the scores of documents with their candidates consist of."""
     config, learned, profile = test.config, test.learned, test.scored.profile
-    n_jobs, residuals, class_texts = config.n_jobs, learned.residuals, test.class_texts
+    n_jobs, class_texts = config.n_jobs, test.class_texts
     documents = weight_for_residuals(
         counts, profile.corpus.idf, test.shared.term_weights, config.multilabel, n_jobs
     )
-    inputs = replace(documents, weights=documents.residual_inputs)
-    biases = residuals.biases[candidates]
     features = score_features(
         documents,
         np.arange(len(candidates)),
@@ -356,13 +353,7 @@ def _split_scores(test: HeldOutTest, counts: CountMatrix, candidates: Integers) 
     )
     values = np.empty((*candidates.shape, N_PARTS + (0 if class_texts is None else 2)))
     values[:, :, :N_FEATURES] = features
-    with_bias = score_pairs(inputs, candidates, residuals.as_scorer, n_jobs)
-    values[:, :, N_FEATURES], values[:, :, N_FEATURES + 1] = with_bias - biases, biases
-    values[:, :, SEPARATOR:N_PARTS] = 0.0
-    if learned.separators is not None:
-        with_bias = score_pairs(inputs, candidates, learned.separators.as_scorer, n_jobs)
-        biases = learned.separators.biases[candidates]
-        values[:, :, SEPARATOR], values[:, :, SEPARATOR + 1] = with_bias - biases, biases
+    values[:, :, N_FEATURES:N_PARTS] = score_learned(learned, documents, candidates, n_jobs)
     if class_texts is not None:
         values[:, :, N_PARTS] = score_pairs(documents, candidates, class_texts.matches, n_jobs)
         is_empty = class_texts.named & (test.class_sizes == 0)

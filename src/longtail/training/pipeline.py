@@ -16,8 +16,8 @@ In: blocks of documents with their labels, and a `FitConfig`. Out: a `LongTailSt
 
 Each stage is a plain function of arrays that returns a frozen dataclass; it lives where its
 arithmetic lives. A runner says where it runs: here, or as a task whose result is a file
-(`longtail.distributed`). A fit in memory has one block and one shard of classes, so the bits are
-the same anywhere:
+(`longtail.distributed`). A fit in memory has one block, and shards of classes that read it where it
+is. The bits are the same anywhere:
 
 ================= ===================================== ===========================================
 stage             pure function of                      why any partitioning gives the same bits
@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -56,7 +56,6 @@ from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix, Integers, offsets_from_lengths
 from longtail.training.calibration import Calibrator
 from longtail.training.class_rows import (
-    join_rows,
     learn_shard,
     mine_block,
     mix_rows,
@@ -280,8 +279,7 @@ def learn(
         del mined, scored
     del weights
     sums: ClassStatistics = run.read(statistics)
-    residuals = mix_rows(run.read(learned), check.kept_mixture, sums.class_sizes)
-    del learned
+    residuals = mix_rows(_drain(run, learned), check.kept_mixture, sums.class_sizes)
     run.begin("index")
     state = build_state(
         classes,
@@ -442,7 +440,7 @@ def _check_and_calibrate(
             candidates=candidates,
             scored=scored,
             scorer=search_scorer,
-            learned=run.view(join_rows, parts=learned),
+            learned=learned,
             shared=shared,
             class_texts=texts,
             draws=fit.draws,
@@ -525,7 +523,7 @@ def _learn_rows(
         score_mined,
         _list_blocks(fit, weights=weights, mined=mined),
         scored=scored,
-        shards=shards,
+        shards=shards if run.keeps_results else None,  # gathering would copy documents in memory
         **given,
     )
     return run.each(
@@ -539,6 +537,12 @@ def _learn_rows(
         statistics=statistics,
         **given,
     )
+
+
+def _drain(run: Runner, results: list[Result]) -> Iterator[Any]:
+    """Iterate over results themselves, none of which is held any longer; empties the list."""
+    while results:
+        yield run.read(results.pop(0))
 
 
 def _list_blocks(fit: _Fit, **of_blocks: Sequence[Result]) -> list[dict[str, Any]]:

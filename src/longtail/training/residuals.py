@@ -10,7 +10,6 @@ any competes on its statistics.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from longtail._progress import advance
 from longtail.model.features import group_by_class
 from longtail.model.scorer import ClassResiduals
 from longtail.model.weighting import WeightedDocuments
-from longtail.sparse import Floats, Integers, offsets_from_lengths
+from longtail.sparse import Floats, Integers, index_dtype, join_arrays, offsets_from_lengths
 from longtail.training.negatives import MinedPairs
 
 TOLERANCE = 0.05  # largest move of a dual variable, as a share of the cost, in the last pass
@@ -45,7 +44,9 @@ LOWEST_LABEL = -1.5
 
 LARGEST_LOG_ODDS = 50.0  # of a label that nothing competes with
 
-SMALLEST_WEIGHT = 0.01  # smaller ones are dropped, which keeps the residuals sparse
+# Smaller ones are dropped, which keeps the residuals sparse: a third of the entries of 0.01. The
+# figures are in docs/measurements/accuracy.md ("Small weights").
+SMALLEST_WEIGHT = 0.05
 
 SORT_BUCKETS = 4_096  # terms of a class fill them about once
 
@@ -153,10 +154,11 @@ def collect_rows(
             weights_of[begin] = rows.weights[:size].copy()
 
     parallel_for(fit_block, work, n_jobs)
+    order = sorted(indices_of)
     return ClassResiduals(
         offsets_from_lengths(sizes),
-        _concatenate(indices_of),
-        _concatenate(weights_of),
+        join_arrays([indices_of.pop(first) for first in order]),
+        join_arrays([weights_of.pop(first) for first in order]),
         biases,
     )
 
@@ -204,12 +206,10 @@ def group_examples(
     document_mask: NDArray[np.bool_] | None,
 ) -> ClassExamples:
     """List the pairs that each class learns from, of those that are examples."""
-    is_example = is_example & class_mask[mined.classes]
-    if document_mask is not None:
-        is_example &= np.repeat(document_mask, np.diff(mined.indptr))
-    grouped = group_by_class(np.where(is_example, mined.classes, -1)[:, None], len(class_mask))
-    del is_example
-    pair_ids = grouped.ids[: grouped.starts[-1]]
+    listed = _list_pairs(mined, is_example, class_mask, document_mask)
+    grouped = group_by_class(mined.classes[listed][:, None], len(class_mask))
+    pair_ids = listed[grouped.ids]
+    del listed
     if mined.labels.has_several:
         document_ids = mined.document_ids.astype(pair_ids.dtype)[pair_ids]
         n_labels = mined.labels.sizes[document_ids]
@@ -226,16 +226,27 @@ def group_examples(
     return ClassExamples(grouped.starts, document_ids, are_labels, log_odds[pair_ids], costs)
 
 
+def _list_pairs(
+    mined: MinedPairs,
+    is_example: NDArray[np.bool_],
+    class_mask: NDArray[np.bool_],
+    document_mask: NDArray[np.bool_] | None,
+) -> Integers:
+    """Return the ids of the pairs whose class and document are wanted, block by block."""
+    listed, indptr = [], mined.indptr
+    for start in range(0, mined.labels.n_documents, BATCH_DOCUMENTS):
+        stop = min(start + BATCH_DOCUMENTS, mined.labels.n_documents)
+        first, last = indptr[start], indptr[stop]
+        wanted = is_example[first:last] & class_mask[mined.classes[first:last]]
+        if document_mask is not None:
+            wanted &= np.repeat(document_mask[start:stop], np.diff(indptr[start : stop + 1]))
+        listed.append(np.flatnonzero(wanted) + first)
+    pair_ids = join_arrays(listed) if listed else np.zeros(0, np.int64)
+    return pair_ids.astype(index_dtype(len(is_example)))
+
+
 def is_hard(mined: MinedPairs, log_odds: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which pairs a class learns from: hard negatives and labels."""
     close = log_odds >= LOWEST_LOG_ODDS
     close[mined.label_positions] = True
     return close
-
-
-def _concatenate(arrays: dict[int, NDArray[Any]]) -> NDArray[Any]:
-    """Put arrays together in the order of their classes; empties `arrays`."""
-    joined = np.concatenate([arrays[first] for first in sorted(arrays)])
-    arrays.clear()
-    release_memory()
-    return joined

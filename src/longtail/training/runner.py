@@ -11,8 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from longtail._parallel import release_memory
 from longtail._progress import OnStage
+
+# What classes learn from is listed shard by shard: 9 bytes a pair, and as much while it is sorted.
+# More shards look through all pairs more often, which takes 2 ns a pair.
+PAIRS_PER_SHARD = 1 << 23
 
 Result = Any  # what a stage has returned, or the file that holds it
 
@@ -63,7 +70,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class InMemory:
-    """Calls each stage here: one block of documents, one shard of classes."""
+    """Calls each stage here: one block of documents, which shards of classes share."""
 
     n_jobs: int | None = None
     on_stage: OnStage = lambda *_: None
@@ -105,5 +112,18 @@ class InMemory:
         return [0, statistics.n_classes]
 
     def divide_classes(self, blocks: Sequence[Any], statistics: Any, n_mined: int) -> list[int]:
-        """Return one shard."""
-        return [0, statistics.n_classes]
+        """Return shards of about `PAIRS_PER_SHARD` each."""
+        n_pairs = sum(block.n_documents for block in blocks) * (1 + n_mined)
+        return divide(statistics.class_sizes, -(-n_pairs // PAIRS_PER_SHARD), 1)
+
+
+def divide(work: NDArray[Any], n_parts: int, min_classes: int) -> list[int]:
+    """Return bounds of ranges of classes of about equal work, each of at least so many classes."""
+    n_classes = len(work)
+    n_parts = max(1, min(n_parts, n_classes // max(min_classes, 1)))
+    targets = np.linspace(0, work.sum() + n_classes, n_parts + 1)[1:-1]
+    bounds = [0]
+    for i, bound in enumerate(np.searchsorted(np.cumsum(work + 1), targets).tolist(), 1):
+        lowest, highest = bounds[-1] + min_classes, n_classes - (n_parts - i) * min_classes
+        bounds.append(min(max(bound, lowest), highest))
+    return [*bounds, n_classes]

@@ -8,6 +8,7 @@ from longtail_bench.cli.embeddings import embeddings
 from longtail_bench.cli.honesty import honesty
 from longtail_bench.cli.published import published
 from longtail_bench.cli.scale import scale
+from longtail_bench.cli.sentences import sentences
 from longtail_bench.cli.serving import serve
 from longtail_bench.cli.speed import cold_start, growth, speed
 from longtail_bench.cli.stream import stream
@@ -18,7 +19,7 @@ __all__ = ["bench"]
 
 COMMANDS = (
     *(speed, growth, scale, workers, beyond_memory, cold_start, honesty, serve, stream),
-    *(published, taxonomy, embeddings),
+    *(published, taxonomy, embeddings, sentences),
 )
 
 for command in COMMANDS:

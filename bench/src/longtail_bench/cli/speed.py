@@ -99,7 +99,9 @@ def growth(
     documents_per_class: Annotated[
         float, typer.Option(help="Mean number of training documents of a class.")
     ] = 5.0,
-    estimators: Estimators = "LongTailClassifier,DoubleSamplingClassifier",
+    systems: Annotated[
+        str, typer.Option(help="Comma-separated names of `bench systems`, such as longtail,pecos.")
+    ] = "longtail,paper",
     threads: Annotated[int, typer.Option("--threads", help="Number of threads.")] = 2,
     time_limit: TimeLimit = 3600,
     memory_limit: Annotated[
@@ -119,7 +121,7 @@ def growth(
         with progress() as update:
             rows = run_growth(
                 parse_integers("--classes", classes),
-                estimators.split(","),
+                systems.split(","),
                 documents_per_class=documents_per_class,
                 seed=seed,
                 n_threads=threads,
