@@ -60,3 +60,32 @@ def score_mean(
     of_cosine, of_mean = ([row[part] for row in weights] for part in (0, 1))
     added = weigh(of_cosine, log_size, bends) * cosine(document, mean)
     return added + weigh(of_mean, log_size, bends)
+
+
+def find_center(units: Sequence[Sequence[int]]) -> list[int]:
+    """Return the mean of the vectors that are none of zeros."""
+    there = [unit for unit in units if any(unit)]
+    return [round(sum(column) / len(there)) for column in zip(*there, strict=True)]
+
+
+def move_to(center: Sequence[int], unit: Sequence[int]) -> list[int]:
+    """Return the direction of a vector as seen from a centre."""
+    if not any(unit):
+        return [0] * len(unit)
+    return to_unit([x - c for x, c in zip(unit, center, strict=True)])
+
+
+def score_name(
+    document: Sequence[int],
+    name: Sequence[int],
+    size: int,
+    weights: Sequence[Sequence[float]],
+    bends: Sequence[float],
+    centers: Sequence[Sequence[int]],
+) -> float:
+    """Return what the name of a class adds to the score of a document."""
+    near = cosine(move_to(centers[0], document), move_to(centers[1], name))
+    log_size = math.log(max(size, 0.5))
+    of_name, alone = ([row[part] for row in weights] for part in (2, 3))
+    added = weigh(of_name, log_size, bends) * near
+    return added + (weigh(alone, log_size, bends) * near if size == 0 else 0.0)

@@ -145,6 +145,7 @@ def _embed(named: Array) -> dict[str, Array]:
         "names/embeddings": of_names.astype(np.int16),
         "memory/embeddings": random.integers(-2000, 2000, (n_classes, 5), np.int16),
         "check/meaning": random.normal(size=(N_BENDS + 2, 4)),
+        "check/meaning_centers": random.integers(-2000, 2000, (2, 5), np.int16),
         "check/meaning_figures": random.random((2, len(FIGURES))),
         "embedder/probe": np.array([4096, 0, -3, 7, 0], np.int16),
     }

@@ -10,10 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from longtail import LongTailClassifier, Teacher, TextClassifier, load
+from longtail._kernels.features import BENDS
 from longtail.exceptions import ModelFileError
 from longtail.store.journal import journal_path
 from longtail.training import held_out
 from longtail.training.self_check import BONUSES, BONUSES_BY_MEANING, choose_bonus
+from tests import oracle_embeddings as oracle
 
 N_CLASSES, N_CONCEPTS, N_DIMENSIONS = 60, 40, 32
 _rng = np.random.default_rng(0)
@@ -50,6 +52,23 @@ TEXTS, LABELS = write(2200, 1, 45)
 NEW, NEW_LABELS = write(60, 2, 45)
 
 
+# Many classes of one to six documents, so that some are held out whole; the last are known by name.
+N_SMALL = 700
+_rng = np.random.default_rng(5)
+SMALL_OWN = _rng.integers(0, N_CONCEPTS, (N_SMALL + 40, 2)).tolist()
+SMALL_LABELS = np.repeat(np.arange(N_SMALL), _rng.integers(1, 7, N_SMALL))
+SMALL_TEXTS = [
+    " ".join(f"c{w}" for w in (*SMALL_OWN[c], _rng.integers(N_CONCEPTS))) for c in SMALL_LABELS
+]
+SMALL_NAMES = {c: f"k{a} k{b}" for c, (a, b) in enumerate(SMALL_OWN)}
+
+
+@pytest.fixture(scope="module")
+def small() -> TextClassifier:
+    model = TextClassifier(random_state=0, embedder=encode)
+    return model.fit(SMALL_TEXTS, SMALL_LABELS, class_texts=SMALL_NAMES)
+
+
 @pytest.fixture(scope="module")
 def fitted() -> TextClassifier:
     return TextClassifier(random_state=0, embedder=encode).fit(TEXTS, LABELS, class_texts=NAMES)
@@ -67,28 +86,24 @@ def ranking(model: Any) -> tuple[Any, Any]:
     return top.classes.tolist(), top.scores.tolist()
 
 
-def test_classes_known_by_name_alone_are_found_across_languages(fitted: TextClassifier) -> None:
-    assert fitted.state_.model.needs_embeddings
-    plain = TextClassifier(random_state=0).fit(TEXTS, LABELS, class_texts=NAMES)
-    unseen = [f"c{a} c{b}" for a, b in OWN[45:]]
-    labels = np.array([f"class {c}" for c in range(45, N_CLASSES)])
+def find_unseen(model: TextClassifier) -> float:
+    """Return how many of the classes known by name alone are among the first ten."""
+    texts = [f"c{a} c{b}" for a, b in SMALL_OWN[N_SMALL:]]
+    labels = np.arange(N_SMALL, len(SMALL_OWN))
+    found = model.predict_topk(texts, 10).classes
+    return float(np.mean((found == labels[:, None]).any(axis=1)))
 
-    def recall(model: TextClassifier) -> float:
-        found = model.predict_topk(unseen, 5).classes
-        return float(np.mean((found == labels[:, None]).any(axis=1)))
 
-    assert recall(plain) < 0.3
-    assert recall(fitted) > 0.7
+def test_classes_known_by_name_alone_are_found_across_languages(small: TextClassifier) -> None:
+    assert small.state_.needs_embeddings
+    plain = TextClassifier(random_state=0).fit(SMALL_TEXTS, SMALL_LABELS, class_texts=SMALL_NAMES)
+    assert find_unseen(plain) < 0.3
+    assert find_unseen(small) > 0.7
 
 
 def test_the_bonus_of_names_is_chosen_again_where_meaning_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rng = np.random.default_rng(5)
-    own = rng.integers(0, N_CONCEPTS, (700, 2))
-    y = np.repeat(np.arange(700), rng.integers(1, 7, 700))
-    texts = [" ".join(f"c{w}" for w in (*own[c], rng.integers(N_CONCEPTS))) for c in y]
-    names = {c: f"k{a} k{b}" for c, (a, b) in enumerate(own.tolist())}
     chosen: list[tuple[list[float], Any, float]] = []
 
     def note(figures: list[float], bonuses: Any = BONUSES, **given: bool) -> float:
@@ -97,26 +112,44 @@ def test_the_bonus_of_names_is_chosen_again_where_meaning_counts(
         return bonus
 
     monkeypatch.setattr(held_out, "choose_bonus", note)
-    model = TextClassifier(random_state=0, embedder=encode).fit(texts, y, class_texts=names)
+    given = SMALL_TEXTS, SMALL_LABELS
+    model = TextClassifier(random_state=0, embedder=encode).fit(*given, class_texts=SMALL_NAMES)
     assert model.state_.needs_embeddings
     (_, _, first), (figures, bonuses, second) = chosen
     assert bonuses == BONUSES_BY_MEANING
     kept = [b for b, f in zip(bonuses, figures, strict=True) if f >= 0.99 * max(figures)]
     assert second == kept[-1] > 0
     chosen.clear()
-    plain = TextClassifier(random_state=0).fit(texts, y, class_texts=names)
+    plain = TextClassifier(random_state=0).fit(*given, class_texts=SMALL_NAMES)
     assert [bonus for *_, bonus in chosen] == [first]
     more = model.self_check_.name_weights[2] - plain.self_check_.name_weights[2]
     assert more == pytest.approx(second)
 
 
-def test_a_text_given_later_counts_by_its_meaning(fitted: TextClassifier) -> None:
-    model = TextClassifier.from_state(fitted.state_, random_state=0)
+def test_meaning_is_what_plain_python_adds(fitted: TextClassifier) -> None:
+    state = fitted.state_.model
+    assert state.check.meaning_centers is not None
+    weights, centers = state.check.meaning.tolist(), state.check.meaning_centers.tolist()
+    sizes, sums = state.statistics.class_sizes.tolist(), state.statistics.embedding_sums.tolist()
+    for text, c in ((NEW[0], 3), (NEW[1], 44), (NEW[2], 45), (NEW[3], 59)):
+        document = oracle.to_unit(encode([text])[0].tolist())
+        name = oracle.to_unit(encode([NAMES[f"class {c:02}"]])[0].tolist())
+        given = sizes[c], weights, BENDS
+        added = oracle.score_mean(document, sums[c], *given)
+        added += oracle.score_name(document, name, *given, centers)
+        [found] = fitted.explain([text], [f"class {c:02}"])
+        assert found.meaning == pytest.approx(added)
+
+
+def test_a_text_given_later_counts_by_its_meaning(small: TextClassifier) -> None:
+    model = TextClassifier.from_state(small.state_, random_state=0)
     before = ranking(model)
-    model.set_class_text("new", f"k{OWN[50][0]} k{OWN[50][1]} k{OWN[50][0]}")
-    model.set_class_text("class 50", None)
-    assert "new" in model.predict_topk([f"c{OWN[50][0]} c{OWN[50][1]}"], 5).classes[0]
-    model.set_class_text("new", None).set_class_text("class 50", NAMES["class 50"])
+    (a, b), label = SMALL_OWN[N_SMALL], N_SMALL
+    model.set_class_text(label, None)
+    assert label not in model.predict_topk([f"c{a} c{b}"], 10).classes[0]
+    model.set_class_text(9999, f"k{a} k{b}")
+    assert 9999 in model.predict_topk([f"c{a} c{b}"], 10).classes[0]
+    model.set_class_text(9999, None).set_class_text(label, SMALL_NAMES[label])
     assert ranking(model) == before
 
 

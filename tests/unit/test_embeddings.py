@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from longtail import DoubleSamplingClassifier, LongTailClassifier, load
 from longtail._kernels.features import BENDS
 from longtail._labels import LabelSets
-from longtail.model.embeddings import Directions, find_signs, read_embeddings, to_unit_vectors
+from longtail.model.embeddings import (
+    Directions,
+    find_centers,
+    find_signs,
+    move_to,
+    read_embeddings,
+    to_unit_vectors,
+)
 from longtail.model.statistics import ClassStatistics
 from longtail.sparse import CountMatrix
 from longtail.training import changing
@@ -88,6 +95,19 @@ def test_vectors_and_sums_are_those_of_plain_python() -> None:
     second = ClassStatistics.from_counts(counts.gather(np.arange(39, 14, -1)), y[:14:-1], 6)
     assert second + first == sums
     assert sums - second == first
+
+
+def test_centers_are_those_of_plain_python() -> None:
+    rng = np.random.default_rng(4)
+    units, names = (to_unit_vectors(rng.normal(0.3, 1.0, (n, 12))) for n in (50, 9))
+    names[4] = 0
+    y = rng.integers(0, 5, 50)
+    sums = np.array(oracle.sum_by_class(units.tolist(), y.tolist(), 5), np.int32)
+    found = find_centers(sums, np.bincount(y, minlength=5), names)
+    assert found.tolist() == [oracle.find_center(some) for some in (units.tolist(), names.tolist())]
+    moved = move_to(found[1], names)
+    assert moved.tolist() == [oracle.move_to(found[1].tolist(), name) for name in names.tolist()]
+    assert not moved[4].any()
 
 
 def test_documents_that_were_never_added_are_refused() -> None:

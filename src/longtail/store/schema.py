@@ -238,6 +238,9 @@ LONG_TAIL = (
               "and beyond each bend", optional=True),
     ArraySpec("check/meaning_figures", "f8", f"n_meanings, {len(FIGURES)}",
               "held-out figures without and with embeddings; -1 for none", -1, 1, optional=True),
+    ArraySpec("check/meaning_centers", "i2", "2, n_dimensions",
+              "mean embedding of the documents of the fit, and of its class texts",
+              -(2**EMBEDDING_BITS), 2**EMBEDDING_BITS, optional=True),
     ArraySpec("check/mixture_bends", "f8", f"{N_BENDS}, {N_SCORE_FEATURES + N_LEARNED}",
               "what is added to both per unit of ln n_c beyond each bend"),
 )  # fmt: skip

@@ -82,6 +82,7 @@ def _make_rows(
         score_changed(state, sums, n_jobs),
         _name_classes(state, overlay, ids),
         state.check.name_weights,
+        state.check.meaning_centers,
     )
 
 

@@ -16,6 +16,7 @@ from longtail._constants import RESIDUALS
 from longtail._labels import LabelSets
 from longtail._validation import cap_candidates
 from longtail.model.corpus import Corpus
+from longtail.model.embeddings import find_centers
 from longtail.model.features import (
     CENTROID_FEATURE_WEIGHTS,
     DEFAULT_FEATURE_WEIGHTS,
@@ -418,7 +419,12 @@ def _choose_mixture(
     meaning = None
     counts = test.documents.counts
     if counts.embeddings is not None:
-        meanings = Meanings.of(test.scored.profile.statistics, test.class_texts)
+        statistics, texts = test.scored.profile.statistics, test.class_texts
+        if texts is not None and texts.embeddings is not None:
+            assert statistics.embedding_sums is not None
+            sums = statistics.embedding_sums, statistics.class_sizes
+            check = replace(check, meaning_centers=find_centers(*sums, texts.embeddings))
+        meanings = Meanings.of(statistics, texts, check.meaning_centers)
         by_meaning = test.add_meaning(meanings, counts, whole)
         meaning = by_meaning.learn_meaning(mixture, labels)
     if meaning is not None:

@@ -45,6 +45,7 @@ from longtail._constants import (
 from longtail._elementary import log
 from longtail._kernels.sizes import N_BENDS
 from longtail._labels import LabelSets
+from longtail.model.embeddings import Embeddings
 from longtail.model.meaning import no_meaning
 from longtail.model.names import FIRST_NAME_WEIGHTS
 from longtail.sparse import Floats, Integers
@@ -124,6 +125,8 @@ class SelfCheck:
         where embeddings do not count.
     meaning_figures : ndarray of shape (2, 8) or (0, 8), float64
         Without and with embeddings, in the order of `FIGURES`.
+    meaning_centers : ndarray of shape (2, n_dimensions), int16, or None
+        From where the embeddings of documents and of class texts are compared.
     expected : ndarray of shape (len(EXPECTED), 3), float64
         What to expect of new documents, in the order of `EXPECTED`: value and the bounds of its
         interval; -1 where nothing is known.
@@ -143,6 +146,7 @@ class SelfCheck:
     name_weights: Floats = field(default_factory=lambda: FIRST_NAME_WEIGHTS)
     meaning: Floats = field(default_factory=no_meaning)
     meaning_figures: Floats = field(default_factory=_no_figures)
+    meaning_centers: Embeddings | None = None
     expected: Floats = field(default_factory=nothing_expected)
     scorer: int = len(SCORERS) - 1
     residuals: int = 1
