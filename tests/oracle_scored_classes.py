@@ -120,15 +120,12 @@ class Task:
         return {t for i in used if labels[i] for t in documents[i]}
 
     def as_new(self, i: int, used: Collection[int]) -> Document:
-        """A document that is not used, as a new one is read.
+        """A document that is not used, without terms that no labelled document used has.
 
-        Where documents have several labels: without terms that no labelled document used has.
+        So a new one is read.
         """
-        document = self.problem.documents[i]
-        if not self.has_several:
-            return document
         known = self.known_terms(used)
-        return {t: n for t, n in document.items() if t in known}
+        return {t: n for t, n in self.problem.documents[i].items() if t in known}
 
     @property
     def has_several(self) -> bool:

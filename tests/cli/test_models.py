@@ -859,6 +859,7 @@ def test_info(files, model):
     facts = json.loads(run("info", model, "--json").stdout)
     assert facts["kind"] == "TextClassifier"
     assert facts["format"] == 1
+    assert facts["table_format"] == "csv"
     assert facts["classes"] == 30
     assert facts["parameters"]["random_state"] == 0
     table = run("info", model, "--changes").stdout

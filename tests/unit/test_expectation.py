@@ -11,6 +11,7 @@ from longtail._constants import EXPECTED, FREQUENCY_BANDS, MEASURES
 from longtail._labels import read_label_sets
 from longtail.metrics.evaluation import evaluate
 from longtail.sparse import CountMatrix
+from longtail.training import pipeline
 from longtail.training.calibration import Calibrator
 from longtail.training.documents import Documents, drop_unknown_terms, sum_block
 from longtail.training.expectation import expect_measures, nothing_expected
@@ -144,6 +145,22 @@ def test_held_out_documents_are_read_as_new_ones():
     read = drop_unknown_terms(documents, rest, n_jobs=1)
     assert read.counts.to_csr().toarray().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0] * 4]
     assert read.labels is documents.labels
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_no_held_out_document_has_a_term_that_is_its_own(monkeypatch, several):
+    """A new document has no such term either: the vocabulary is that of the training documents."""
+    seen, find = [], pipeline.find_candidates
+
+    def look(held_out, scorer, **given):
+        seen.append(np.isin(held_out.counts.indices, scorer.indices).all())
+        return find(held_out=held_out, scorer=scorer, **given)
+
+    problem = make_problem(n_documents=60)
+    y = [[label] for label in problem.y] if several else problem.y
+    monkeypatch.setattr(pipeline, "find_candidates", look)
+    LongTailClassifier(random_state=0).fit(np.hstack([problem.X, np.eye(60, dtype=int)]), y)
+    assert seen == [True]
 
 
 def test_a_band_has_both_ways_to_count_what_a_class_has_lost():

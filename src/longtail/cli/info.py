@@ -164,6 +164,8 @@ def _columns(values: Any) -> dict[str, Any]:
         told["text"] = [told["text"]]
     if len(told.get("label", "")) == 1:
         [told["label"]] = told["label"]
+    if "format" in told:  # the model file has one, too
+        told["table_format"] = told.pop("format")
     return told
 
 

@@ -248,10 +248,7 @@ def learn(
         held_out = run.one("self-check", gather_held_out, blocks=blocks, draws=drawn)
         apart = run.one("self-check", sum_block, documents=held_out, sublinear=True)
         rest = run.one("self-check", subtract_statistics, statistics=statistics, apart=apart)
-        if config.multilabel:
-            held_out = run.one(
-                "self-check", drop_unknown_terms, documents=held_out, statistics=rest
-            )
+        held_out = run.one("self-check", drop_unknown_terms, documents=held_out, statistics=rest)
         # Sums are exact: what was subtracted can be added again. So statistics, scorer and index
         # are in memory once.
         statistics = statistics if run.keeps_results else None
